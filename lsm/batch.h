@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// batch.h - a list of operations in the form in which the log keeps them (docs/format.md).
+//
+//   kind [family] key [value]   kind [family] key [value]   ...
+//
+// INVARIANTS
+//  B1  rep is always a whole number of operations that tm_batch_reader_next accepts.
+//  B2  A failed operation adds nothing. The first failure is kept: until the batch is cleared every
+//      further operation answers with it, and so does a commit.
+//
+// Threads: one at a time.
+#ifndef TM_BATCH_H
+#define TM_BATCH_H
+
+#include "base/ikey.h"
+#include "lsm/tamis.h"
+
+struct tamis_batch {
+    tm_buf rep;       // payload of a log record
+    uint64_t count;
+    uint32_t family;  // family id in force at the end of rep
+    size_t data;      // bytes of keys and values
+    int status;       // first failure of an operation; kept until clear
+    tamis_error error;
+};
+
+void tm_batch_init(tamis_batch *b);
+void tm_batch_deinit(tamis_batch *b);
+// The id of a family's handle; NULL is the default family, 0. INVALID for a handle that is none.
+int tm_family_id_of(const tamis_cf *cf, uint32_t *id) TM_CHECK_RESULT;
+// kind PUT, DELETE, MERGE, RANGE_DELETE ...; value ignored where the kind has none. TOOLARGE above a
+// limit, INVALID for a kind that no batch holds.
+int tm_batch_add(tamis_batch *b, uint32_t family, tm_kind kind, tm_slice key,
+                 tm_slice value) TM_CHECK_RESULT;
+
+typedef struct tm_batch_op {
+    uint32_t family;
+    tm_kind kind;
+    tm_slice key, value;
+} tm_batch_op;
+typedef struct tm_batch_reader {
+    tm_cursor c;
+    uint32_t family;
+} tm_batch_reader;
+tm_batch_reader tm_batch_reader_of(tm_slice rep);
+// OK and *op (slices of rep), NOTFOUND at the end, CORRUPT where the bytes make no operation.
+// After CORRUPT it stays so.
+int tm_batch_reader_next(tm_batch_reader *r, tm_batch_op *op) TM_CHECK_RESULT;
+
+#endif // TM_BATCH_H

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// db_iter.c - the public iterator: a counted view, the merged walk over its memtables and tables, and
+// the user's walk on top (user_iter.c).
+
+#include "base/mem.h"
+#include "lsm/db.h"
+#include "lsm/level_iter.h"
+#include "lsm/merge_iter.h"
+#include "lsm/user_iter.h"
+
+struct tamis_iter {
+    struct tamis_db *db;
+    tm_view *view;
+    tm_user_iter *user;
+    const tm_range_set **ranges;
+    size_t range_count;
+    tm_read_counts counts[TM_LEVELS]; // this iterator's, added up when it is freed
+    uint64_t seeks, steps;
+    int own_status; // CLOSED or MISUSE, before anything the walk says
+};
+
+// ---- Sources ------------------------------------------------------------------------------------
+
+typedef struct sources {
+    tm_iter **children;
+    size_t count;
+} sources;
+
+static int add_ranges(tamis_iter *it, const tm_range_set *set)
+{
+    if (set == NULL || set->n == 0) return TAMIS_OK;
+    it->ranges[it->range_count++] = set;
+    return TAMIS_OK;
+}
+
+static int open_memtables(tamis_iter *it, sources *s, tamis_error *err)
+{
+    for (uint32_t i = 0; i < it->view->mem_count; i++) {
+        const tm_range_set *set = NULL;
+        TM_TRY(tm_memtable_iter_create(it->view->mems[i], &s->children[s->count], err));
+        s->count++;
+        TM_TRY(tm_memtable_ranges(it->view->mems[i], &set, err));
+        TM_TRY(add_ranges(it, set));
+    }
+    return TAMIS_OK;
+}
+
+static int open_tables(tamis_iter *it, const tamis_read_options *ro, sources *s, tamis_error *err)
+{
+    const tm_version *v = it->view->version;
+    for (uint32_t l = 0; l < v->levels_used; l++) {
+        const tm_level *level = &v->levels[l];
+        tm_table_iter_options o = {
+            .no_fill = ro->no_cache_fill != 0,
+            .cached_only = ro->cached_only != 0,
+            .counts = &it->counts[l],
+            .readahead_bytes = (size_t)it->db->config.readahead,
+        };
+        for (uint32_t i = 0; l == 0 && i < level->count; i++) {
+            TM_TRY(tm_table_iter_create(level->tables[i], &o, &s->children[s->count], err));
+            s->count++;
+        }
+        if (l > 0 && level->count > 0) {
+            TM_TRY(tm_level_iter_create(&v->order, level->tables, level->count, &o,
+                                        &s->children[s->count], err));
+            s->count++;
+        }
+        for (uint32_t i = 0; v->has_ranges && i < level->count; i++) {
+            const tm_range_set *set = NULL;
+            if (level->files[i]->meta->range_deletes == 0) continue;
+            TM_TRY(tm_table_ranges(level->tables[i], &set, err));
+            TM_TRY(add_ranges(it, set));
+        }
+    }
+    return TAMIS_OK;
+}
+
+static int open_walk(tamis_iter *it, const tamis_read_options *ro, uint64_t seq, tamis_error *err)
+{
+    const tm_version *v = it->view->version;
+    tm_family *f = it->db->families[0];
+    size_t tables = (size_t)tm_version_tables(v);
+    size_t most = it->view->mem_count + v->levels[0].count + TM_LEVELS;
+    sources s = {tm_calloc(most, sizeof *s.children), 0};
+    it->ranges = tm_calloc(it->view->mem_count + (v->has_ranges ? tables : 0), sizeof *it->ranges);
+    int st = s.children && it->ranges ? TAMIS_OK : tm_fail_nomem(err);
+    if (st == TAMIS_OK) st = open_memtables(it, &s, err);
+    if (st == TAMIS_OK) st = open_tables(it, ro, &s, err);
+    tm_iter *merged = NULL;
+    if (st == TAMIS_OK) {
+        st = tm_merge_iter_create(&f->order, s.children, s.count, &merged, err);
+        s.count = 0; // taken
+    }
+    for (size_t i = 0; i < s.count; i++) tm_iter_destroy(s.children[i]);
+    tm_free(s.children);
+    TM_TRY(st);
+    tm_user_iter_options o = {
+        .order = f->order, .seq = seq,
+        .has_lower = ro->lower.data != NULL, .has_upper = ro->upper.data != NULL,
+        .lower = tm_slice_of(ro->lower.data, ro->lower.len),
+        .upper = tm_slice_of(ro->upper.data, ro->upper.len),
+        .has_prefix = ro->prefix.data != NULL,
+        .prefix = tm_slice_of(ro->prefix.data, ro->prefix.len),
+        .ranges = it->ranges, .range_count = it->range_count,
+    };
+    return tm_user_iter_create(merged, &o, &it->user, err);
+}
+
+// ---- Life ---------------------------------------------------------------------------------------
+
+int tamis_iter_create(tamis_db *db, tamis_cf *cf, const tamis_read_options *ro, tamis_iter **out,
+                      tamis_error *err)
+{
+    tm_family *f;
+    tamis_read_options o;
+    if (out == NULL) return tm_fail(err, TAMIS_INVALID, "out is NULL");
+    *out = NULL;
+    TM_TRY(tm_db_check(db, err));
+    TM_TRY(tm_db_family(db, cf, &f, err));
+    TM_TRY(tm_read_options_check(db, ro, &o, err));
+    if (o.prefix.data != NULL && !f->order.bytewise) {
+        return tm_fail(err, TAMIS_INVALID, "prefix needs the bytewise order; the store's is \"%s\"",
+                       tm_order_name(&f->order));
+    }
+    tamis_iter *it = tm_calloc(1, sizeof *it);
+    if (it == NULL) return tm_fail_nomem(err);
+    it->db = db;
+    tm_db_ref(db);
+    atomic_fetch_add_explicit(&db->iterators, 1, memory_order_relaxed);
+    it->view = tm_family_pin_view(f); // before the sequence number: see db_get.c
+    uint64_t seq = o.snapshot ? o.snapshot->seq
+                              : atomic_load_explicit(&db->last_seq, memory_order_acquire);
+    int st = open_walk(it, &o, seq, err);
+    if (st != TAMIS_OK) {
+        tamis_iter_free(it);
+        return st;
+    }
+    tm_stats_add(&db->stats, TM_STAT_iterators, 1);
+    *out = it;
+    return TAMIS_OK;
+}
+
+void tamis_iter_free(tamis_iter *it)
+{
+    if (it == NULL) return;
+    struct tamis_db *db = it->db;
+    if (it->user != NULL) tm_stats_add(&db->stats, TM_STAT_hidden, tm_user_iter_skipped(it->user));
+    tm_user_iter_destroy(it->user);
+    tm_free(it->ranges);
+    for (uint32_t l = 0; l < TM_LEVELS; l++) tm_stats_add_reads(&db->stats, l, &it->counts[l]);
+    tm_stats_add(&db->stats, TM_STAT_seeks, it->seeks);
+    tm_stats_add(&db->stats, TM_STAT_steps, it->steps);
+    tm_view_unref(it->view);
+    tm_free(it);
+    atomic_fetch_sub_explicit(&db->iterators, 1, memory_order_relaxed);
+    if (atomic_load_explicit(&db->clean_due, memory_order_relaxed)) {
+        tm_mutex_lock(&db->mu.m); // tables that only this iterator held can go now
+        tm_db_schedule(db);
+        tm_mutex_unlock(&db->mu.m);
+    }
+    tm_db_unref(db);
+}
+
+// False: the iterator answers CLOSED or MISUSE, and is not valid.
+static bool may_move(tamis_iter *it)
+{
+    it->own_status = tm_db_check(it->db, NULL);
+    return it->own_status == TAMIS_OK;
+}
+
+// ---- Movement -----------------------------------------------------------------------------------
+
+int tamis_iter_valid(const tamis_iter *it)
+{
+    return it != NULL && it->own_status == TAMIS_OK && tm_user_iter_valid(it->user);
+}
+
+void tamis_iter_first(tamis_iter *it)
+{
+    if (!may_move(it)) return;
+    it->seeks++;
+    tm_user_iter_first(it->user);
+}
+
+void tamis_iter_last(tamis_iter *it)
+{
+    if (!may_move(it)) return;
+    it->seeks++;
+    tm_user_iter_last(it->user);
+}
+
+// A key that cannot be: the iterator is not valid and says why until it is moved again.
+static bool seekable(tamis_iter *it, const void *key, size_t klen)
+{
+    if (!may_move(it)) return false;
+    if (key == NULL && klen > 0) it->own_status = TAMIS_INVALID;
+    it->seeks++;
+    return it->own_status == TAMIS_OK;
+}
+
+void tamis_iter_seek(tamis_iter *it, const void *key, size_t klen)
+{
+    if (seekable(it, key, klen)) tm_user_iter_seek(it->user, tm_slice_of(key, klen));
+}
+
+void tamis_iter_seek_for_prev(tamis_iter *it, const void *key, size_t klen)
+{
+    if (seekable(it, key, klen)) tm_user_iter_seek_for_prev(it->user, tm_slice_of(key, klen));
+}
+
+void tamis_iter_next(tamis_iter *it)
+{
+    if (!may_move(it) || !tm_user_iter_valid(it->user)) return;
+    it->steps++;
+    tm_user_iter_next(it->user);
+}
+
+void tamis_iter_prev(tamis_iter *it)
+{
+    if (!may_move(it) || !tm_user_iter_valid(it->user)) return;
+    it->steps++;
+    tm_user_iter_prev(it->user);
+}
+
+const void *tamis_iter_key(const tamis_iter *it, size_t *len)
+{
+    tm_slice s = {NULL, 0};
+    if (tamis_iter_valid(it)) s = tm_user_iter_key(it->user);
+    if (len != NULL) *len = s.len;
+    return s.data;
+}
+
+const void *tamis_iter_value(const tamis_iter *it, size_t *len)
+{
+    tm_slice s = {NULL, 0};
+    if (tamis_iter_valid(it)) s = tm_user_iter_value(it->user);
+    if (len != NULL) *len = s.len;
+    return s.data;
+}
+
+int tamis_iter_status(const tamis_iter *it, tamis_error *err)
+{
+    if (it == NULL) return tm_fail(err, TAMIS_INVALID, "it is NULL");
+    switch (it->own_status) {
+    case TAMIS_OK:
+        return tm_user_iter_status(it->user, err);
+    case TAMIS_INVALID:
+        return tm_fail(err, TAMIS_INVALID, "the key to seek is NULL, its length is not 0");
+    default:
+        return tm_db_check(it->db, err);
+    }
+}

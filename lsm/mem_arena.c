@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "lsm/mem_arena.h"
+
+#include "base/mem.h"
+
+enum { LARGE_BYTES = 1 << 20 }; // from here on chunks come straight from the kernel
+
+struct tm_mem_chunk { // in front of its memory
+    tm_mem_chunk *next;
+    size_t bytes; // with this head
+};
+
+static_assert(sizeof(tm_mem_chunk) % 8 == 0, "what follows the head is aligned");
+
+void tm_mem_arena_init(tm_mem_arena *a, size_t chunk_bytes)
+{
+    a->next = a->end = a->spare_next = a->spare_end = NULL;
+    a->chunks = NULL;
+    a->chunk_bytes = TM_MAX(chunk_bytes, 4 * sizeof(tm_mem_chunk));
+    atomic_init(&a->bytes, 0);
+    atomic_init(&a->used, 0);
+}
+
+void tm_mem_arena_deinit(tm_mem_arena *a)
+{
+    while (a->chunks != NULL) {
+        tm_mem_chunk *chunk = a->chunks;
+        a->chunks = chunk->next;
+        if (chunk->bytes >= LARGE_BYTES) {
+            tm_free_large(chunk, chunk->bytes);
+        } else {
+            tm_free(chunk);
+        }
+    }
+    tm_mem_arena_init(a, a->chunk_bytes);
+}
+
+// What is at hand becomes the spare, and the spare comes to hand.
+static void swap_spare(tm_mem_arena *a)
+{
+    uint8_t *next = a->next, *end = a->end;
+    a->next = a->spare_next;
+    a->end = a->spare_end;
+    a->spare_next = next;
+    a->spare_end = end;
+}
+
+bool tm_mem_arena_ensure_slow(tm_mem_arena *a, size_t n)
+{
+    if ((size_t)(a->spare_end - a->spare_next) >= n) {
+        swap_spare(a);
+        return true;
+    }
+    if (n > PTRDIFF_MAX - sizeof(tm_mem_chunk)) return false;
+    size_t bytes = TM_MAX(a->chunk_bytes, n + sizeof(tm_mem_chunk));
+    tm_mem_chunk *chunk = bytes >= LARGE_BYTES ? tm_alloc_large(bytes) : tm_alloc(bytes);
+    if (chunk == NULL) return false;
+    *chunk = (tm_mem_chunk){a->chunks, bytes};
+    a->chunks = chunk;
+    size_t taken = atomic_load_explicit(&a->bytes, memory_order_relaxed);
+    atomic_store_explicit(&a->bytes, taken + bytes, memory_order_relaxed);
+    // The larger rest is kept; the smaller one is lost.
+    if (a->end - a->next > a->spare_end - a->spare_next) swap_spare(a);
+    a->next = (uint8_t *)(chunk + 1);
+    a->end = (uint8_t *)chunk + bytes;
+    return true;
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// search.h - one key in one view: memtables newest first, then the tables of level 0 newest first,
+// then one table of each level, until the newest visible entry is found. Shared by get, multi-get,
+// has and explain.
+#ifndef TM_SEARCH_H
+#define TM_SEARCH_H
+
+#include "lsm/db.h"
+
+typedef struct tm_search {
+    // In.
+    struct tamis_db *db;
+    tm_family *family;
+    const tm_view *view;
+    tm_slice key;
+    uint64_t seq;           // newest sequence number that is seen
+    uint64_t hash;          // of key with the store's seed
+    tm_read_ctx rc;         // mode, no_fill, step, step_ctx, err are the caller's
+    // Out, where the result is OK.
+    tm_slice value;
+    tm_memtable *mem;       // where it stands: a memtable of the view,
+    tm_cached *block;       // or a block (tm_found.block)
+    // Private.
+    uint64_t cover;         // newest range delete over key so far
+    uint32_t levels;        // bit set: counts[level] is in use
+    tm_read_counts counts[TM_LEVELS];
+} tm_search;
+
+// OK, NOTFOUND, BUSY (EPOCH and CACHED modes: a block is not in memory) or a failure.
+int tm_search_run(tm_search *s) TM_CHECK_RESULT;
+// Adds what was counted to the store's statistics.
+void tm_search_account(tm_search *s);
+
+#endif // TM_SEARCH_H
