@@ -12,8 +12,8 @@ typedef struct tm_arena_chunk tm_arena_chunk;
 typedef struct tm_arena {
     uint8_t *next, *end;
     tm_arena_chunk *chunks;
-    size_t chunk_bytes;      // of the next chunk; at least this much is asked of the kernel
-    _Atomic size_t bytes;    // taken from the system
+    size_t chunk_bytes;   // of the next chunk; at least this much is asked of the kernel
+    _Atomic size_t bytes; // taken from the system
 } tm_arena;
 
 void tm_arena_init(tm_arena *a, size_t chunk_bytes); // takes no memory yet

@@ -19,15 +19,15 @@
         int tm_ignored_ = (expr);                                                                  \
         (void)tm_ignored_;                                                                         \
     } while (0)
-#define TM_LIKELY(x) __builtin_expect(!!(x), 1)
-#define TM_UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define TM_ALIGNED(n) __attribute__((aligned(n)))
-#define TM_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define TM_LIKELY(x)                    __builtin_expect(!!(x), 1)
+#define TM_UNLIKELY(x)                  __builtin_expect(!!(x), 0)
+#define TM_ALIGNED(n)                   __attribute__((aligned(n)))
+#define TM_PRINTF(fmt, args)            __attribute__((format(printf, fmt, args)))
 #define TM_CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-#define TM_COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define TM_MIN(a, b) ((a) < (b) ? (a) : (b))
-#define TM_MAX(a, b) ((a) > (b) ? (a) : (b))
-#define TM_CACHE_LINE 64
+#define TM_COUNT(array)                 (sizeof(array) / sizeof((array)[0]))
+#define TM_MIN(a, b)                    ((a) < (b) ? (a) : (b))
+#define TM_MAX(a, b)                    ((a) > (b) ? (a) : (b))
+#define TM_CACHE_LINE                   64
 
 // TM_CHECKS builds verify whole structures after each change. Asserts state what our own code must
 // hold; what a file or a caller supplied gets a status, never an assert.

@@ -12,10 +12,19 @@ typedef struct tm_buf {
     size_t len, cap;
 } tm_buf;
 
-static inline void tm_buf_init(tm_buf *b) { *b = (tm_buf){NULL, 0, 0}; }
-void tm_buf_deinit(tm_buf *b);                                // frees, leaves it empty
-static inline void tm_buf_clear(tm_buf *b) { b->len = 0; }    // keeps the memory
-static inline tm_slice tm_buf_slice(const tm_buf *b) { return tm_slice_of(b->data, b->len); }
+static inline void tm_buf_init(tm_buf *b)
+{
+    *b = (tm_buf){NULL, 0, 0};
+}
+void tm_buf_deinit(tm_buf *b); // frees, leaves it empty
+static inline void tm_buf_clear(tm_buf *b)
+{
+    b->len = 0;
+} // keeps the memory
+static inline tm_slice tm_buf_slice(const tm_buf *b)
+{
+    return tm_slice_of(b->data, b->len);
+}
 
 // NOMEM leaves the buffer unchanged (all of them).
 int tm_buf_grow(tm_buf *b, size_t extra) TM_CHECK_RESULT; // slow path of tm_buf_reserve

@@ -11,7 +11,11 @@
 
 #define TM_MAX_VARINT64 10
 
-static inline void tm_put16(uint8_t *p, uint16_t v) { p[0] = (uint8_t)v; p[1] = (uint8_t)(v >> 8); }
+static inline void tm_put16(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)v;
+    p[1] = (uint8_t)(v >> 8);
+}
 static inline void tm_put32(uint8_t *p, uint32_t v)
 {
     tm_put16(p, (uint16_t)v);
@@ -23,7 +27,10 @@ static inline void tm_put64(uint8_t *p, uint64_t v)
     tm_put32(p + 4, (uint32_t)(v >> 32));
 }
 // Compilers turn these into one load on little-endian machines.
-static inline uint16_t tm_get16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
+static inline uint16_t tm_get16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] | p[1] << 8);
+}
 static inline uint32_t tm_get32(const uint8_t *p)
 {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
@@ -82,7 +89,10 @@ static inline tm_cursor tm_cursor_of(tm_slice s)
 {
     return (tm_cursor){s.data, s.len ? s.data + s.len : s.data, false};
 }
-static inline size_t tm_cursor_left(const tm_cursor *c) { return (size_t)(c->end - c->p); }
+static inline size_t tm_cursor_left(const tm_cursor *c)
+{
+    return (size_t)(c->end - c->p);
+}
 
 uint8_t tm_read8(tm_cursor *c);
 uint16_t tm_read16(tm_cursor *c);

@@ -66,7 +66,7 @@ static inline void tm_epoch_announce(tm_epoch_slot *s, uint64_t now)
     (void)atomic_exchange_explicit(&s->epoch, now, memory_order_seq_cst);
 #else
     atomic_store_explicit(&s->epoch, now, memory_order_release); // see 2 in epoch.c
-    atomic_thread_fence(memory_order_seq_cst); // pairs with the reclaimer's fence
+    atomic_thread_fence(memory_order_seq_cst);                   // pairs with the reclaimer's fence
 #endif
 }
 

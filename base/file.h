@@ -23,7 +23,10 @@ typedef struct tm_file {
 int tm_file_open(tamis_dir *dir, const char *name, uint64_t number, uint32_t mode, tm_file *out,
                  tamis_error *err) TM_CHECK_RESULT;
 int tm_file_close(tm_file *file, tamis_error *err); // closing a closed one is fine
-static inline bool tm_file_is_open(const tm_file *file) { return file->f != NULL; }
+static inline bool tm_file_is_open(const tm_file *file)
+{
+    return file->f != NULL;
+}
 
 // Exactly n bytes, or CORRUPT when the file ends before.
 int tm_file_read(tm_file *file, uint64_t offset, void *buf, size_t n,

@@ -15,8 +15,8 @@
 typedef enum tm_kind {
     TM_KIND_DELETE = 0,
     TM_KIND_PUT = 1,
-    TM_KIND_MERGE = 2,        // an operand
-    TM_KIND_PUT_EXPIRY = 3,   // value = 8 bytes of absolute milliseconds, then the value
+    TM_KIND_MERGE = 2,      // an operand
+    TM_KIND_PUT_EXPIRY = 3, // value = 8 bytes of absolute milliseconds, then the value
     TM_KIND_SINGLE_DELETE = 4,
     TM_KIND_RANGE_DELETE = 5, // key = start, value = limit
     TM_KIND_VALUE_POINTER = 6,
@@ -26,21 +26,36 @@ typedef enum tm_kind {
 
 #define TM_MAX_SEQ (((uint64_t)1 << 56) - 1)
 
-static inline uint64_t tm_trailer(uint64_t seq, tm_kind kind) { return seq << 8 | (uint64_t)kind; }
-static inline uint64_t tm_trailer_seq(uint64_t trailer) { return trailer >> 8; }
-static inline tm_kind tm_trailer_kind(uint64_t trailer) { return (tm_kind)(trailer & 0xff); }
+static inline uint64_t tm_trailer(uint64_t seq, tm_kind kind)
+{
+    return seq << 8 | (uint64_t)kind;
+}
+static inline uint64_t tm_trailer_seq(uint64_t trailer)
+{
+    return trailer >> 8;
+}
+static inline tm_kind tm_trailer_kind(uint64_t trailer)
+{
+    return (tm_kind)(trailer & 0xff);
+}
 // The trailer to search with: the first entry at or behind it is the newest with sequence <= seq.
-static inline uint64_t tm_trailer_seek(uint64_t seq) { return seq << 8 | 0xff; }
+static inline uint64_t tm_trailer_seek(uint64_t seq)
+{
+    return seq << 8 | 0xff;
+}
 
 // ---- Order --------------------------------------------------------------------------------------
 
-typedef struct tm_order { // copied by value; fixed for the life of a family
-    bool bytewise;        // heads, prefixes and shortened separators apply
+typedef struct tm_order {  // copied by value; fixed for the life of a family
+    bool bytewise;         // heads, prefixes and shortened separators apply
     tamis_comparator user; // where not bytewise
 } tm_order;
 
 #define TM_BYTEWISE_NAME "tamis.bytewise"
-static inline tm_order tm_order_bytewise(void) { return (tm_order){.bytewise = true}; }
+static inline tm_order tm_order_bytewise(void)
+{
+    return (tm_order){.bytewise = true};
+}
 tm_order tm_order_of(const tamis_comparator *c); // NULL = bytewise; named TM_BYTEWISE_NAME too
 const char *tm_order_name(const tm_order *o);
 

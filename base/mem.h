@@ -9,10 +9,10 @@
 
 #include "base/base.h"
 
-void *tm_alloc(size_t n) TM_CHECK_RESULT;               // not cleared; n = 0 gives a unique pointer
+void *tm_alloc(size_t n) TM_CHECK_RESULT; // not cleared; n = 0 gives a unique pointer
 void *tm_calloc(size_t count, size_t n) TM_CHECK_RESULT; // zeros
-void *tm_realloc(void *p, size_t n) TM_CHECK_RESULT;    // NULL leaves p as it was
-void tm_free(void *p);                                  // NULL is fine
+void *tm_realloc(void *p, size_t n) TM_CHECK_RESULT;     // NULL leaves p as it was
+void tm_free(void *p);                                   // NULL is fine
 
 // Aligned to align (a power of two >= sizeof(void *)); freed by tm_free.
 void *tm_alloc_aligned(size_t align, size_t n) TM_CHECK_RESULT;

@@ -11,7 +11,10 @@ typedef struct tm_random {
     uint64_t state;
 } tm_random;
 
-static inline tm_random tm_random_seed(uint64_t seed) { return (tm_random){seed}; }
+static inline tm_random tm_random_seed(uint64_t seed)
+{
+    return (tm_random){seed};
+}
 static inline uint64_t tm_random_next(tm_random *r)
 {
     r->state += 0x9e3779b97f4a7c15u;

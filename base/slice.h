@@ -15,7 +15,10 @@ static inline tm_slice tm_slice_of(const void *data, size_t len)
 {
     return (tm_slice){(const uint8_t *)data, len};
 }
-static inline tm_slice tm_slice_str(const char *s) { return tm_slice_of(s, strlen(s)); }
+static inline tm_slice tm_slice_str(const char *s)
+{
+    return tm_slice_of(s, strlen(s));
+}
 
 static inline bool tm_slice_equal(tm_slice a, tm_slice b)
 {

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #if defined(__GNUC__)
-#define TAMIS_API __attribute__((visibility("default")))
+#define TAMIS_API          __attribute__((visibility("default")))
 #define TAMIS_CHECK_RESULT __attribute__((warn_unused_result))
 #else
 #define TAMIS_API

@@ -32,17 +32,17 @@ typedef struct tamis_file {
     const tamis_vfs *vfs;
 } tamis_file;
 
-#define TAMIS_DIR_CREATE 1u   // dir_open: make the directory (mode 0700) if it is missing
+#define TAMIS_DIR_CREATE   1u // dir_open: make the directory (mode 0700) if it is missing
 #define TAMIS_DIR_EXISTING 0u // dir_open: it must be there
 
-#define TAMIS_FILE_READ 0u   // file_open: existing regular file, for reading
-#define TAMIS_FILE_WRITE 1u  // file_open: existing regular file, for reading and writing
+#define TAMIS_FILE_READ   0u // file_open: existing regular file, for reading
+#define TAMIS_FILE_WRITE  1u // file_open: existing regular file, for reading and writing
 #define TAMIS_FILE_CREATE 2u // file_open: must not exist; made with mode 0600, reading and writing
 
-#define TAMIS_RENAME_REPLACE 0u
+#define TAMIS_RENAME_REPLACE   0u
 #define TAMIS_RENAME_NOREPLACE 1u // EEXIST if the target is there
 
-#define TAMIS_LOCK_SHARED 0u
+#define TAMIS_LOCK_SHARED    0u
 #define TAMIS_LOCK_EXCLUSIVE 1u
 
 struct tamis_vfs {
@@ -110,11 +110,11 @@ TAMIS_API void tamis_vfs_free(tamis_vfs *vfs); // NULL is fine
 
 // What a crash leaves of the bytes and directory entries that were not synced.
 typedef enum tamis_crash {
-    TAMIS_CRASH_KEEP_ALL = 0,  // as after the death of the process alone: all is there, but what
-                               // was not synced may still be lost by a later crash
-    TAMIS_CRASH_LOSE_ALL = 1,  // only what was synced
-    TAMIS_CRASH_RANDOM = 2,    // any part of the unsynced pages, sizes and entries, by the seed
-    TAMIS_CRASH_TORN = 3       // as RANDOM, and one page is cut at a 512-byte sector, by the seed
+    TAMIS_CRASH_KEEP_ALL = 0, // as after the death of the process alone: all is there, but what
+                              // was not synced may still be lost by a later crash
+    TAMIS_CRASH_LOSE_ALL = 1, // only what was synced
+    TAMIS_CRASH_RANDOM = 2,   // any part of the unsynced pages, sizes and entries, by the seed
+    TAMIS_CRASH_TORN = 3      // as RANDOM, and one page is cut at a 512-byte sector, by the seed
 } tamis_crash;
 // Turns the file system into what a crash now would leave. Open handles answer EIO from then on;
 // they are still to be closed.

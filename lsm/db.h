@@ -34,8 +34,8 @@
 #include "wal/wal_writer.h"
 
 #define TM_MAX_WRITE_BUFFERS 8
-#define TM_MAX_OLD_LOGS 64
-#define TM_MAX_COMPACTIONS 8
+#define TM_MAX_OLD_LOGS      64
+#define TM_MAX_COMPACTIONS   8
 
 // What a read of one family looks at. Immutable once published; counted.
 typedef struct tm_view {
@@ -54,8 +54,8 @@ typedef struct tm_frozen { // an immutable memtable
 typedef struct tm_manual { // a caller of tamis_compact, waiting
     struct tm_manual *next;
     const tm_slice *smallest, *largest; // NULL: open
-    uint64_t before;  // tables from this number on are new enough in the last level
-    uint32_t level;   // next level to push down
+    uint64_t before; // tables from this number on are new enough in the last level
+    uint32_t level;  // next level to push down
     bool running, done;
     int status;
     tamis_error error;
@@ -68,7 +68,7 @@ typedef struct tm_family {
     tm_order order;
     _Atomic(tm_view *) view;
     // The leader's:
-    tm_memtable *mem;   // also mems[0] of the view
+    tm_memtable *mem;         // also mems[0] of the view
     _Atomic uint64_t mem_log; // first log that holds writes of mem; 0 while it is empty
     // mu:
     tm_frozen frozen[TM_MAX_WRITE_BUFFERS]; // oldest first
@@ -78,22 +78,22 @@ typedef struct tm_family {
     tm_buf cursors[TM_LEVELS]; // where the next compaction of a level begins
     uint32_t compacting;       // running compactions
     bool compact_due;
-    tm_manual *manual;         // waiting, first in first out
+    tm_manual *manual; // waiting, first in first out
 } tm_family;
 
 typedef struct tm_writer { // one call that waits in the queue
     struct tm_writer *next;
-    tm_slice parts[4];     // the operations, in the log's form
+    tm_slice parts[4]; // the operations, in the log's form
     uint32_t part_count;
     uint64_t count;
-    size_t bytes;          // of parts
-    size_t data;           // bytes of keys and values
-    bool single;           // one operation, told by op
+    size_t bytes; // of parts
+    size_t data;  // bytes of keys and values
+    bool single;  // one operation, told by op
     tm_batch_op op;
-    uint32_t end_family;   // family in force behind parts
+    uint32_t end_family; // family in force behind parts
     tamis_sync sync;
     bool no_stall;
-    bool barrier;          // wants the log to itself: joins no group
+    bool barrier; // wants the log to itself: joins no group
     bool done;
     int status;
     uint64_t last_seq;
@@ -125,7 +125,7 @@ struct tamis_db {
     tm_family *families[1]; // by place; the default family is the first
     uint32_t family_count;
 
-    _Atomic uint64_t refs;     // the handle, iterators, snapshots, values
+    _Atomic uint64_t refs; // the handle, iterators, snapshots, values
     _Atomic bool closed;
     _Atomic uint64_t last_seq; // newest visible sequence number; stored by the leader
     tm_stats stats;
@@ -143,7 +143,7 @@ struct tamis_db {
     // The leader's.
     uint64_t alloc_seq; // last sequence number given out; numbers of failed writes stay used
     uint64_t delay_debt_us;
-    tm_buf group;       // slices of the group at hand
+    tm_buf group; // slices of the group at hand
 
     tm_mutex log_m;
     tm_wal_writer *log; // replaced under log_m and mu by the leader; appended to by the leader
@@ -153,34 +153,35 @@ struct tamis_db {
     _Atomic bool poisoned; // a sync failed: no write is taken until reopened
 
     // Stall state: set under mu, read by the leader without it.
-    _Atomic uint32_t stall;        // tm_stall
-    _Atomic uint64_t delay_rate;   // bytes a second while slowed down
+    _Atomic uint32_t stall;      // tm_stall
+    _Atomic uint64_t delay_rate; // bytes a second while slowed down
 
     struct {
         tm_mutex m;
-        tm_cond changed;       // background work ended, versions changed, errors came or went
+        tm_cond changed; // background work ended, versions changed, errors came or went
         tm_manifest *manifest;
-        bool installing;       // somebody is between writing an edit and publishing it
+        bool installing; // somebody is between writing an edit and publishing it
         bool closing;
         bool paused;
         tamis_error poison_error;
         int background_status; // last failure of background work; cleared by its next success
         tamis_error background_error;
-        uint32_t retry_shift;  // back-off of background work after a failure
+        uint32_t retry_shift; // back-off of background work after a failure
         uint64_t retry_at_ns;
         uint64_t job_number;
-        tm_buf live_logs;      // numbers (uint64_t) of logs with a file, ascending
+        tm_buf live_logs; // numbers (uint64_t) of logs with a file, ascending
         uint32_t compactions_queued;
-        uint32_t busy_jobs;    // flush, compaction, clean jobs that run
+        uint32_t busy_jobs; // flush, compaction, clean jobs that run
     } mu;
 
     tm_job flush_job, clean_job;
     tm_compact_job compact_jobs[TM_MAX_COMPACTIONS];
     uint32_t compact_slots; // how many of compact_jobs are used
     _Atomic bool clean_due;
-    _Atomic uint64_t unsynced_since_ns; // INTERVAL: when the oldest write that waits was made; 0 none
+    _Atomic uint64_t
+        unsynced_since_ns;         // INTERVAL: when the oldest write that waits was made; 0 none
     _Atomic uint64_t rate_next_ns; // the rate limit's next free moment
-    tm_thread timer;       // interval syncs, idle seals, retries
+    tm_thread timer;               // interval syncs, idle seals, retries
     bool timer_started;
     tm_cond timer_wake;
     _Atomic uint64_t last_append_ns;
@@ -205,11 +206,12 @@ void tm_db_unref(struct tamis_db *db);
 // OK, or CLOSED, or MISUSE in a child of fork.
 int tm_db_check(struct tamis_db *db, tamis_error *err) TM_CHECK_RESULT;
 // The family of a handle of the caller's (NULL = default); INVALID if it is none of this store's.
-int tm_db_family(struct tamis_db *db, const tamis_cf *cf, tm_family **out, tamis_error *err) TM_CHECK_RESULT;
+int tm_db_family(struct tamis_db *db, const tamis_cf *cf, tm_family **out,
+                 tamis_error *err) TM_CHECK_RESULT;
 
 // A checked copy of the caller's read options.
-int tm_read_options_check(struct tamis_db *db, const tamis_read_options *in, tamis_read_options *out,
-                          tamis_error *err) TM_CHECK_RESULT;
+int tm_read_options_check(struct tamis_db *db, const tamis_read_options *in,
+                          tamis_read_options *out, tamis_error *err) TM_CHECK_RESULT;
 
 // ---- db_recover.c -------------------------------------------------------------------------------
 
@@ -218,7 +220,8 @@ int tm_db_create(struct tamis_db *db, tamis_error *err) TM_CHECK_RESULT;
 // Reads manifest and logs, makes versions and memtables; writer opens then write tables, a new
 // manifest and a new log, and remove or set aside what nothing names. files: the folder's list.
 struct tm_folder;
-int tm_db_recover(struct tamis_db *db, const struct tm_folder *files, tamis_error *err) TM_CHECK_RESULT;
+int tm_db_recover(struct tamis_db *db, const struct tm_folder *files,
+                  tamis_error *err) TM_CHECK_RESULT;
 
 // ---- db_log.c: logs as a sequence -----------------------------------------------------------------
 
@@ -238,8 +241,9 @@ int tm_db_write(struct tamis_db *db, tm_writer *w) TM_CHECK_RESULT;
 // Freezes the active memtable and begins a new one and a new log. Called as the leader.
 int tm_db_switch_memtable(struct tamis_db *db, tm_family *f, tamis_error *err) TM_CHECK_RESULT;
 // Runs fn as the queue's leader, with no writer beside it.
-int tm_db_as_leader(struct tamis_db *db, int (*fn)(struct tamis_db *db, void *arg, tamis_error *err),
-                    void *arg, tamis_error *err) TM_CHECK_RESULT;
+int tm_db_as_leader(struct tamis_db *db,
+                    int (*fn)(struct tamis_db *db, void *arg, tamis_error *err), void *arg,
+                    tamis_error *err) TM_CHECK_RESULT;
 
 // ---- db_install.c: changes of the table list ------------------------------------------------------
 
@@ -249,13 +253,14 @@ typedef struct tm_change {
     size_t drop_count;
     tm_version_add *adds;
     size_t add_count;
-    uint32_t flushed;       // so many of the oldest frozen memtables are in the added tables
+    uint32_t flushed; // so many of the oldest frozen memtables are in the added tables
     bool has_cursor;
     uint32_t cursor_level;
     tm_slice cursor;
 } tm_change;
 // Writes the edit, syncs it, then publishes the new version. mu held; given up meanwhile.
-int tm_db_install(struct tamis_db *db, tm_family *f, const tm_change *c, tamis_error *err) TM_CHECK_RESULT;
+int tm_db_install(struct tamis_db *db, tm_family *f, const tm_change *c,
+                  tamis_error *err) TM_CHECK_RESULT;
 // Sets stall and due work from the versions. mu held.
 void tm_db_update_pressure(struct tamis_db *db);
 // Lowest log that is still needed. mu held.
@@ -266,10 +271,11 @@ int tm_db_snapshot_edit(struct tamis_db *db, tm_edit *e, tamis_error *err) TM_CH
 // ---- db_background.c ------------------------------------------------------------------------------
 
 void tm_db_schedule(struct tamis_db *db); // submits what is due. mu held.
-void tm_db_background_result(struct tamis_db *db, int status, const tamis_error *e, const char *what); // mu held
+void tm_db_background_result(struct tamis_db *db, int status, const tamis_error *e,
+                             const char *what); // mu held
 int tm_db_start_background(struct tamis_db *db, tamis_error *err) TM_CHECK_RESULT;
 void tm_db_stop_background(struct tamis_db *db);
-bool tm_db_work_due(struct tamis_db *db); // mu held
+bool tm_db_work_due(struct tamis_db *db);      // mu held
 void tm_db_throttle(void *db, uint64_t bytes); // the rate limit; may wait
 uint64_t tm_db_now_ns(const struct tamis_db *db);
 
@@ -277,8 +283,8 @@ uint64_t tm_db_now_ns(const struct tamis_db *db);
 
 struct tm_output;
 // Opens the tables of out for a version of f: adds[i] gets a reference each.
-int tm_db_open_outputs(struct tamis_db *db, tm_family *f, const struct tm_output *out, uint32_t level,
-                       tm_version_add *adds, tamis_error *err) TM_CHECK_RESULT;
+int tm_db_open_outputs(struct tamis_db *db, tm_family *f, const struct tm_output *out,
+                       uint32_t level, tm_version_add *adds, tamis_error *err) TM_CHECK_RESULT;
 // Flushes the oldest frozen memtables of f. mu held; given up meanwhile.
 int tm_db_flush_family(struct tamis_db *db, tm_family *f, tamis_error *err) TM_CHECK_RESULT;
 // Picks and runs one compaction, if one is due. mu held; given up meanwhile. NOTFOUND: none.

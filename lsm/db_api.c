@@ -12,9 +12,8 @@
 // ---- Version ------------------------------------------------------------------------------------
 
 #define STR2(x) #x
-#define STR(x) STR2(x)
-#define VERSION                                                                                    \
-    STR(TAMIS_VERSION_MAJOR) "." STR(TAMIS_VERSION_MINOR) "." STR(TAMIS_VERSION_PATCH)
+#define STR(x)  STR2(x)
+#define VERSION STR(TAMIS_VERSION_MAJOR) "." STR(TAMIS_VERSION_MINOR) "." STR(TAMIS_VERSION_PATCH)
 
 uint32_t tamis_version(void)
 {

@@ -76,8 +76,7 @@ void tm_db_background_result(struct tamis_db *db, int status, const tamis_error 
     if (status == TAMIS_NOTFOUND || status == TAMIS_ABORTED) return;
     db->mu.background_status = status;
     db->mu.background_error = *e;
-    db->mu.retry_at_ns =
-        tm_db_now_ns(db) + ((uint64_t)RETRY_MS * 1000000 << db->mu.retry_shift);
+    db->mu.retry_at_ns = tm_db_now_ns(db) + ((uint64_t)RETRY_MS * 1000000 << db->mu.retry_shift);
     if (db->mu.retry_shift < RETRY_SHIFT_MAX) db->mu.retry_shift++;
     tm_stats_add(&db->stats, TM_STAT_background_errors, 1);
     tm_cond_broadcast(&db->mu.changed);
@@ -193,7 +192,8 @@ static void *run_timer(void *arg)
 {
     struct tamis_db *db = arg;
     uint64_t seen_end = 0, idle_since = 0;
-    uint64_t tick_us = TM_MIN((uint64_t)TICK_MS, TM_MAX(db->config.sync_interval_ms / 2, (uint64_t)1)) * 1000;
+    uint64_t tick_us =
+        TM_MIN((uint64_t)TICK_MS, TM_MAX(db->config.sync_interval_ms / 2, (uint64_t)1)) * 1000;
     tm_mutex_lock(&db->mu.m);
     while (!db->mu.closing) {
         tm_cond_wait_us(&db->timer_wake, &db->mu.m, tick_us);

@@ -76,8 +76,8 @@ static void input_first(tm_iter *base)
 {
     input_iter *it = TM_CONTAINER(base, input_iter, base);
     struct tamis_db *db = it->c->db;
-    tm_table_scan_options o = {.readahead_bytes = (size_t)db->config.readahead,
-                               .on_read = on_read, .on_read_ctx = it->c};
+    tm_table_scan_options o = {
+        .readahead_bytes = (size_t)db->config.readahead, .on_read = on_read, .on_read_ctx = it->c};
     int st = TAMIS_OK;
     base->valid = false;
     if (it->scan == NULL) {
@@ -124,8 +124,8 @@ static void input_destroy(tm_iter *base)
 }
 
 // Compactions only walk forward.
-static const tm_iter_ops input_ops = {.first = input_first, .next = input_next,
-                                      .destroy = input_destroy};
+static const tm_iter_ops input_ops = {
+    .first = input_first, .next = input_next, .destroy = input_destroy};
 
 // The tables of a sorted level as one child, so that only one of them holds a buffer at a time.
 typedef struct chain_iter {
@@ -176,8 +176,8 @@ static void chain_destroy(tm_iter *base)
     tm_free(it->parts);
     tm_free(it);
 }
-static const tm_iter_ops chain_ops = {.first = chain_first, .next = chain_next,
-                                      .destroy = chain_destroy};
+static const tm_iter_ops chain_ops = {
+    .first = chain_first, .next = chain_next, .destroy = chain_destroy};
 
 static int make_input(compaction *c, tm_file_ref *f, tm_iter **out, tamis_error *err)
 {
@@ -279,9 +279,14 @@ static int merge_inputs(compaction *c, tamis_error *err)
     TM_TRY(gather_ranges(c, err));
     TM_TRY(open_inputs(c, &merged, err));
     tm_output_options o = {
-        .db = db, .family = c->family, .version = c->version, .level = c->pick.output_level,
-        .stripes = &c->stripes, .ranges = c->ranges.n > 0 ? &c->ranges : NULL,
-        .table_bytes = db->config.table_size, .stop = is_closing,
+        .db = db,
+        .family = c->family,
+        .version = c->version,
+        .level = c->pick.output_level,
+        .stripes = &c->stripes,
+        .ranges = c->ranges.n > 0 ? &c->ranges : NULL,
+        .table_bytes = db->config.table_size,
+        .stop = is_closing,
     };
     int st = tm_output_run(&o, merged, &c->out, err);
     tm_iter_destroy(merged);
@@ -317,7 +322,9 @@ static int install(compaction *c, tamis_error *err) // mu held
         c->drops[i] = (tm_version_drop){level, input_at(&c->pick, i)->meta->number};
     }
     tm_change change = {
-        .drops = c->drops, .drop_count = n, .adds = c->adds,
+        .drops = c->drops,
+        .drop_count = n,
+        .adds = c->adds,
         .add_count = c->pick.move ? 1 : c->out.count,
     };
     return tm_db_install(c->db, c->family, &change, err);
@@ -335,14 +342,19 @@ static void report(compaction *c, uint64_t job, uint64_t us)
         tm_stats_add(&db->stats, TM_STAT_compact_entries_dropped, c->out.entries_dropped);
         tm_stats_add(&db->stats, TM_STAT_compact_us, us);
     }
-    tamis_event e = {.kind = TAMIS_EVENT_COMPACT_END, .job = job, .duration_us = us,
-                     .level = (int32_t)c->pick.output_level, .bytes_in = c->bytes_read,
+    tamis_event e = {.kind = TAMIS_EVENT_COMPACT_END,
+                     .job = job,
+                     .duration_us = us,
+                     .level = (int32_t)c->pick.output_level,
+                     .bytes_in = c->bytes_read,
                      .bytes_out = c->out.bytes_written};
-    tm_db_event(db, &e, "compaction %llu done: %llu bytes in, %llu out, %llu of %llu entries "
-                "dropped, %llu us", (unsigned long long)job, (unsigned long long)c->bytes_read,
+    tm_db_event(db, &e,
+                "compaction %llu done: %llu bytes in, %llu out, %llu of %llu entries "
+                "dropped, %llu us",
+                (unsigned long long)job, (unsigned long long)c->bytes_read,
                 (unsigned long long)c->out.bytes_written,
-                (unsigned long long)c->out.entries_dropped,
-                (unsigned long long)c->out.entries_in, (unsigned long long)us);
+                (unsigned long long)c->out.entries_dropped, (unsigned long long)c->out.entries_in,
+                (unsigned long long)us);
 }
 
 static void compaction_deinit(compaction *c)
@@ -370,12 +382,15 @@ static int run_pick(compaction *c, tamis_error *err) // mu held
     c->version = f->version;
     tm_version_ref(c->version);
     tm_mutex_unlock(&db->mu.m);
-    tamis_event e = {.kind = TAMIS_EVENT_COMPACT_BEGIN, .job = job,
-                     .level = (int32_t)p->output_level, .bytes_in = p->bytes};
-    tm_db_event(db, &e, "compaction %llu (%s%s): %u tables of level %u and %u of level %u, "
-                "%llu bytes", (unsigned long long)job, tm_pick_reason_name(p->reason),
-                p->move ? ", moved" : "", p->count[0], p->level, p->count[1], p->output_level,
-                (unsigned long long)p->bytes);
+    tamis_event e = {.kind = TAMIS_EVENT_COMPACT_BEGIN,
+                     .job = job,
+                     .level = (int32_t)p->output_level,
+                     .bytes_in = p->bytes};
+    tm_db_event(db, &e,
+                "compaction %llu (%s%s): %u tables of level %u and %u of level %u, "
+                "%llu bytes",
+                (unsigned long long)job, tm_pick_reason_name(p->reason), p->move ? ", moved" : "",
+                p->count[0], p->level, p->count[1], p->output_level, (unsigned long long)p->bytes);
     int st = p->move ? move_input(c, err) : merge_inputs(c, err);
     tm_mutex_lock(&db->mu.m);
     if (st == TAMIS_OK) st = install(c, err);
@@ -387,8 +402,10 @@ static int run_pick(compaction *c, tamis_error *err) // mu held
     }
     tm_db_update_pressure(db);
     tm_mutex_unlock(&db->mu.m);
-    if (st == TAMIS_OK) report(c, job, (tm_db_now_ns(db) - begin) / 1000);
-    else if (st != TAMIS_POISONED) tm_output_remove_files(db, &c->out);
+    if (st == TAMIS_OK)
+        report(c, job, (tm_db_now_ns(db) - begin) / 1000);
+    else if (st != TAMIS_POISONED)
+        tm_output_remove_files(db, &c->out);
     compaction_deinit(c);
     tm_mutex_lock(&db->mu.m);
     return st;

@@ -18,9 +18,9 @@ int tm_db_open_outputs(struct tamis_db *db, tm_family *f, const tm_output *out, 
         TM_TRY(tm_file_ref_create(t, &db->dead, &adds[i].file, err));
         adds[i].level = level;
         const tm_table_meta *m = &out->tables[i];
-        adds[i].file->marked =
-            db->config.tombstone_percent > 0 && level > 0 && m->entries >= 1024 &&
-            m->deletes * 100 >= m->entries * db->config.tombstone_percent;
+        adds[i].file->marked = db->config.tombstone_percent > 0 && level > 0 &&
+                               m->entries >= 1024 &&
+                               m->deletes * 100 >= m->entries * db->config.tombstone_percent;
         tamis_event e = {.kind = TAMIS_EVENT_TABLE_CREATED,
                          .level = (int32_t)level,
                          .file_number = m->number,
@@ -40,7 +40,11 @@ static int build(struct tamis_db *db, tm_family *f, tm_memtable *mem, const tm_s
     TM_TRY(tm_memtable_ranges(mem, &ranges, err));
     TM_TRY(tm_memtable_iter_create(mem, &it, err));
     tm_output_options o = {
-        .db = db, .family = f, .level = 0, .stripes = stripes, .ranges = ranges,
+        .db = db,
+        .family = f,
+        .level = 0,
+        .stripes = stripes,
+        .ranges = ranges,
         .table_bytes = UINT64_MAX,
     };
     int st = tm_output_run(&o, it, out, err);
@@ -67,14 +71,16 @@ int tm_db_flush_family(struct tamis_db *db, tm_family *f, tamis_error *err)
     tm_memtable_ref(mem);
     tm_mutex_unlock(&db->mu.m);
 
-    tamis_event e = {.kind = TAMIS_EVENT_FLUSH_BEGIN, .job = job,
-                     .bytes_in = tm_memtable_data(mem)};
+    tamis_event e = {
+        .kind = TAMIS_EVENT_FLUSH_BEGIN, .job = job, .bytes_in = tm_memtable_data(mem)};
     tm_db_event(db, &e, "flush %llu: %llu entries, %llu bytes", (unsigned long long)job,
                 (unsigned long long)tm_memtable_entries(mem),
                 (unsigned long long)tm_memtable_data(mem));
     int st = tm_snapshots_stripes(&db->snapshots, &stripes);
-    if (st == TAMIS_OK) st = build(db, f, mem, &stripes, &out, err);
-    else st = tm_fail_nomem(err);
+    if (st == TAMIS_OK)
+        st = build(db, f, mem, &stripes, &out, err);
+    else
+        st = tm_fail_nomem(err);
     if (st == TAMIS_OK && out.count > 0) {
         adds = tm_calloc(out.count, sizeof *adds);
         st = adds ? tm_db_open_outputs(db, f, &out, 0, adds, err) : tm_fail_nomem(err);
@@ -99,7 +105,9 @@ int tm_db_flush_family(struct tamis_db *db, tm_family *f, tamis_error *err)
         tm_stats_add(&db->stats, TM_STAT_flush_bytes, out.bytes_written);
         tm_stats_add(&db->stats, TM_STAT_flush_us, us);
         tm_stats_add(&db->stats, TM_STAT_compact_entries_dropped, out.entries_dropped);
-        e = (tamis_event){.kind = TAMIS_EVENT_FLUSH_END, .job = job, .duration_us = us,
+        e = (tamis_event){.kind = TAMIS_EVENT_FLUSH_END,
+                          .job = job,
+                          .duration_us = us,
                           .bytes_out = out.bytes_written};
         tm_db_event(db, &e, "flush %llu done: %llu bytes in %llu us", (unsigned long long)job,
                     (unsigned long long)out.bytes_written, (unsigned long long)us);

@@ -15,8 +15,8 @@
 #include "base/mem.h"
 
 typedef struct sink { // where a value goes
-    tamis_value *pin;      // pinned, or
-    void *buf;             // copied
+    tamis_value *pin; // pinned, or
+    void *buf;        // copied
     size_t cap;
     size_t *len;
 } sink;
@@ -197,8 +197,10 @@ void tamis_value_release(tamis_value *v)
     if (v == NULL || v->owner == NULL) return;
     struct tamis_db *db = v->owner;
     uintptr_t pin = (uintptr_t)v->pin;
-    if (pin & 1) tm_memtable_unref((tm_memtable *)(pin & ~(uintptr_t)1));
-    else tm_cached_unref((tm_cached *)pin);
+    if (pin & 1)
+        tm_memtable_unref((tm_memtable *)(pin & ~(uintptr_t)1));
+    else
+        tm_cached_unref((tm_cached *)pin);
     *v = (tamis_value){NULL, 0, NULL, NULL};
     tm_db_unref(db);
 }
@@ -255,7 +257,8 @@ static int ask_filters(tm_search *s)
         for (uint32_t i = first; i < last; i++) {
             tm_probe p;
             tm_table *t = v->levels[l].tables[i];
-            if (tm_file_locate(&s->family->order, v->levels[l].files[i]->meta, s->key) != 0) continue;
+            if (tm_file_locate(&s->family->order, v->levels[l].files[i]->meta, s->key) != 0)
+                continue;
             if (tm_table_get_meta(t)->hash_seed != s->db->hash_seed) return TAMIS_OK;
             if (tm_table_route(t, &s->rc, s->key, tm_trailer_seek(s->seq), s->hash, &p) != 0) {
                 return TAMIS_OK; // not in memory

@@ -123,8 +123,7 @@ static int roll(struct tamis_db *db, const tm_edit *snapshot, bool *poisoned, ta
 {
     uint64_t number = atomic_fetch_add_explicit(&db->next_file, 1, memory_order_relaxed);
     tm_manifest *fresh = NULL;
-    TM_TRY(tm_manifest_create(db->dir, number, db->store_id, snapshot, &fresh, poisoned,
-                              err));
+    TM_TRY(tm_manifest_create(db->dir, number, db->store_id, snapshot, &fresh, poisoned, err));
     uint64_t old_number = tm_manifest_number(db->mu.manifest);
     (void)!tm_manifest_close(db->mu.manifest, false, NULL); // superseded: nothing hangs on it
     db->mu.manifest = fresh; // the installer's while mu.installing is set
@@ -168,7 +167,8 @@ static void take_effect(struct tamis_db *db, tm_family *f, const tm_change *c, t
             if (level->files[k]->meta->number != c->drops[i].number) continue;
             for (size_t a = 0; a < c->add_count; a++) moved |= c->adds[a].file == level->files[k];
             // Release: whoever unlinks has seen the edit become durable.
-            if (!moved) atomic_store_explicit(&level->files[k]->dropped, true, memory_order_release);
+            if (!moved)
+                atomic_store_explicit(&level->files[k]->dropped, true, memory_order_release);
         }
     }
     tm_version_unref(f->version);

@@ -96,13 +96,16 @@ static int open_walk(tamis_iter *it, const tamis_read_options *ro, uint64_t seq,
     tm_free(s.children);
     TM_TRY(st);
     tm_user_iter_options o = {
-        .order = f->order, .seq = seq,
-        .has_lower = ro->lower.data != NULL, .has_upper = ro->upper.data != NULL,
+        .order = f->order,
+        .seq = seq,
+        .has_lower = ro->lower.data != NULL,
+        .has_upper = ro->upper.data != NULL,
         .lower = tm_slice_of(ro->lower.data, ro->lower.len),
         .upper = tm_slice_of(ro->upper.data, ro->upper.len),
         .has_prefix = ro->prefix.data != NULL,
         .prefix = tm_slice_of(ro->prefix.data, ro->prefix.len),
-        .ranges = it->ranges, .range_count = it->range_count,
+        .ranges = it->ranges,
+        .range_count = it->range_count,
     };
     return tm_user_iter_create(merged, &o, &it->user, err);
 }
@@ -129,8 +132,8 @@ int tamis_iter_create(tamis_db *db, tamis_cf *cf, const tamis_read_options *ro, 
     tm_db_ref(db);
     atomic_fetch_add_explicit(&db->iterators, 1, memory_order_relaxed);
     it->view = tm_family_pin_view(f); // before the sequence number: see db_get.c
-    uint64_t seq = o.snapshot ? o.snapshot->seq
-                              : atomic_load_explicit(&db->last_seq, memory_order_acquire);
+    uint64_t seq =
+        o.snapshot ? o.snapshot->seq : atomic_load_explicit(&db->last_seq, memory_order_acquire);
     int st = open_walk(it, &o, seq, err);
     if (st != TAMIS_OK) {
         tamis_iter_free(it);

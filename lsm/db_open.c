@@ -8,7 +8,7 @@
 #include "lsm/db.h"
 #include "lsm/folder.h"
 
-#define NOTES_BYTES (4u << 20)
+#define NOTES_BYTES    (4u << 20)
 #define DEFAULT_FAMILY "default"
 
 // ---- Opening ------------------------------------------------------------------------------------
@@ -20,8 +20,10 @@ static int open_folder(struct tamis_db *db, bool *created, tamis_error *err)
     int st = tm_dir_open(db->vfs, path, may_create ? TAMIS_DIR_CREATE : TAMIS_DIR_EXISTING,
                          &db->dir, created, err);
     if (st == TAMIS_NOTFOUND) {
-        (void)!tm_fail(err, TAMIS_NOTFOUND, may_create ? "%.180s: the parent folder does not exist"
-                                                       : "%.180s: no such folder", path);
+        (void)!tm_fail(err, TAMIS_NOTFOUND,
+                       may_create ? "%.180s: the parent folder does not exist"
+                                  : "%.180s: no such folder",
+                       path);
     }
     return st;
 }
@@ -64,11 +66,13 @@ static int judge_folder(struct tamis_db *db, const tm_folder *f, bool *create, t
     size_t manifests = tm_folder_count(&f->manifests);
     bool begun = manifests == 0 || (manifests == 1 && tm_folder_at(&f->manifests, 0) == 1);
     if (tm_folder_count(&f->tables) > 0 || tm_folder_count(&f->logs) > 0 || !begun) {
-        return tm_fail_corrupt(err, 0, 0, "%.160s: CURRENT is missing beside files of a store", path);
+        return tm_fail_corrupt(err, 0, 0, "%.160s: CURRENT is missing beside files of a store",
+                               path);
     }
     if (f->has_other) {
-        return tm_fail(err, flags & (TAMIS_OPEN_EXISTING | TAMIS_OPEN_READONLY) ? TAMIS_NOTFOUND
-                                                                              : TAMIS_INVALID,
+        return tm_fail(err,
+                       flags & (TAMIS_OPEN_EXISTING | TAMIS_OPEN_READONLY) ? TAMIS_NOTFOUND
+                                                                           : TAMIS_INVALID,
                        "%.120s: not a store: the folder holds other files (%.60s)", path, f->other);
     }
     if (flags & (TAMIS_OPEN_EXISTING | TAMIS_OPEN_READONLY)) {
@@ -82,13 +86,16 @@ static int take_lock(struct tamis_db *db, tamis_error *err)
     int sys = db->vfs->lock(db->dir, TM_NAME_LOCK,
                             db->readonly ? TAMIS_LOCK_SHARED : TAMIS_LOCK_EXCLUSIVE, &db->lock);
     if (sys == EWOULDBLOCK || sys == EAGAIN) {
-        return tm_fail(err, TAMIS_LOCKED, "%.180s: the store is open already, here or in another "
-                       "process", (const char *)db->path.data);
+        return tm_fail(err, TAMIS_LOCKED,
+                       "%.180s: the store is open already, here or in another "
+                       "process",
+                       (const char *)db->path.data);
     }
     // A store on a medium that cannot be written may lack a lock file: nobody can write it.
-    if (sys != 0 && db->readonly && (sys == ENOENT || sys == EROFS || sys == EACCES)) return TAMIS_OK;
-    return sys == 0 ? TAMIS_OK : tm_fail_sys(err, sys, 0, 0, "lock %.160s",
-                                             (const char *)db->path.data);
+    if (sys != 0 && db->readonly && (sys == ENOENT || sys == EROFS || sys == EACCES))
+        return TAMIS_OK;
+    return sys == 0 ? TAMIS_OK
+                    : tm_fail_sys(err, sys, 0, 0, "lock %.160s", (const char *)db->path.data);
 }
 
 static int make_parts(struct tamis_db *db, tamis_error *err)
@@ -131,7 +138,8 @@ static int close_files(struct tamis_db *db, bool clean, tamis_error *err)
         if (st == TAMIS_OK && clean && usable) st = closed;
         db->log = NULL;
     }
-    int sealed = tm_manifest_close(db->mu.manifest, clean && st == TAMIS_OK, st == TAMIS_OK ? err : NULL);
+    int sealed =
+        tm_manifest_close(db->mu.manifest, clean && st == TAMIS_OK, st == TAMIS_OK ? err : NULL);
     db->mu.manifest = NULL;
     if (st == TAMIS_OK && clean) st = sealed;
     return st;
@@ -259,7 +267,8 @@ static int count_children(struct tamis_db *db, tamis_error *err)
     if (iterators + values + snapshots == 0) return TAMIS_OK;
     return tm_fail(err, TAMIS_BUSY,
                    "the store has %llu iterators, %llu snapshots and %llu values that live: free "
-                   "them, or close with TAMIS_CLOSE_DETACH", iterators, snapshots, values);
+                   "them, or close with TAMIS_CLOSE_DETACH",
+                   iterators, snapshots, values);
 }
 
 int tamis_close(tamis_db *db, uint32_t flags, tamis_error *err)
@@ -277,7 +286,8 @@ int tamis_close(tamis_db *db, uint32_t flags, tamis_error *err)
     int st = close_files(db, true, flushed == TAMIS_OK ? err : NULL);
     int poison = db->readonly ? TAMIS_OK : tm_db_check_poison(db, NULL);
     if (flushed == TAMIS_OK && st == TAMIS_OK && poison != TAMIS_OK) {
-        st = tm_db_check_poison(db, err); // writes that were acknowledged without a sync may be lost
+        st =
+            tm_db_check_poison(db, err); // writes that were acknowledged without a sync may be lost
     }
     tm_db_note(db, 0, "closed");
     tm_notes_close(&db->notes);
@@ -329,8 +339,8 @@ static int destroy_lost(const tamis_vfs *vfs, tamis_dir *dir, const char *path, 
     return st;
 }
 
-static int destroy_files(const tamis_vfs *vfs, tamis_dir *dir, const char *path,
-                         const tm_folder *f, tamis_error *err)
+static int destroy_files(const tamis_vfs *vfs, tamis_dir *dir, const char *path, const tm_folder *f,
+                         tamis_error *err)
 {
     int st = TAMIS_OK;
     // CURRENT goes last of what opens need: an interrupted destroy can be repeated.
@@ -350,9 +360,10 @@ int tamis_destroy(const char *path, const tamis_options *opt, tamis_error *err)
     if (path == NULL || path[0] == '\0') {
         return tm_fail(err, TAMIS_INVALID, "path is %s", path ? "empty" : "NULL");
     }
-    const tamis_vfs *vfs = opt && opt->size >= offsetof(tamis_options, vfs) + sizeof opt->vfs && opt->vfs
-                               ? opt->vfs
-                               : tamis_vfs_default();
+    const tamis_vfs *vfs =
+        opt && opt->size >= offsetof(tamis_options, vfs) + sizeof opt->vfs && opt->vfs
+            ? opt->vfs
+            : tamis_vfs_default();
     tamis_dir *dir = NULL;
     tamis_file *lock = NULL;
     tm_folder f = {0};

@@ -26,18 +26,18 @@ typedef struct recovery {
     struct tamis_db *db;
     const tm_folder *files;
     // From the manifest.
-    tm_edit state;         // live tables, families, cursors so far
+    tm_edit state; // live tables, families, cursors so far
     uint64_t manifest;
     tm_manifest_end manifest_end;
     uint64_t min_log, last_seq, next_file;
     // From the logs.
-    tm_wal_reader **logs;  // by place in files->logs; NULL: below min_log, or never begun
+    tm_wal_reader **logs; // by place in files->logs; NULL: below min_log, or never begun
     uint64_t manifest_vouched;
     uint64_t records, operations, cut_bytes;
     uint64_t replayed_seq; // of the last operation replayed
     bool all_whole;
     size_t first_log, end_log; // places that are replayed: [first, end)
-    tm_output *outs;       // tables written
+    tm_output *outs;           // tables written
     size_t out_count;
 } recovery;
 
@@ -107,8 +107,8 @@ static int take_edit(void *ctx, tm_edit *e, tamis_error *err)
     if (e->has_live_tables && e->live_tables != r->state.table_count) {
         return tm_fail_corrupt(err, r->manifest, 0,
                                "MANIFEST-%06llu: %llu live tables expected, %zu found",
-                               (unsigned long long)r->manifest,
-                               (unsigned long long)e->live_tables, r->state.table_count);
+                               (unsigned long long)r->manifest, (unsigned long long)e->live_tables,
+                               r->state.table_count);
     }
     return TAMIS_OK;
 }
@@ -119,7 +119,8 @@ static int read_manifest(recovery *r, tamis_error *err)
     TM_TRY(tm_current_read(db->dir, &r->manifest, err));
     int st = tm_manifest_read(db->dir, r->manifest, 0, take_edit, r, &r->manifest_end, err);
     if (st == TAMIS_NOTFOUND) {
-        return tm_fail_corrupt(err, r->manifest, 0, "CURRENT names MANIFEST-%06llu, which is missing",
+        return tm_fail_corrupt(err, r->manifest, 0,
+                               "CURRENT names MANIFEST-%06llu, which is missing",
                                (unsigned long long)r->manifest);
     }
     TM_TRY(st);
@@ -171,10 +172,9 @@ static int make_version(recovery *r, tamis_error *err)
         if (st == TAMIS_OK) st = tm_file_ref_create(table, &db->dead, &adds[n].file, err);
         if (st != TAMIS_OK) break;
         adds[n].level = t->level;
-        adds[n].file->marked = db->config.tombstone_percent > 0 && t->level > 0 &&
-                               t->meta.entries >= 1024 &&
-                               t->meta.deletes * 100 >=
-                                   t->meta.entries * db->config.tombstone_percent;
+        adds[n].file->marked =
+            db->config.tombstone_percent > 0 && t->level > 0 && t->meta.entries >= 1024 &&
+            t->meta.deletes * 100 >= t->meta.entries * db->config.tombstone_percent;
     }
     if (st == TAMIS_OK) st = tm_version_apply(f->version, NULL, 0, adds, n, &v, err);
     for (size_t i = 0; i < n; i++) tm_file_ref_put(adds[i].file);
@@ -237,13 +237,14 @@ static int open_logs(recovery *r, tamis_error *err)
                                    "log %06llu.log is missing: %06llu.log follows it",
                                    (unsigned long long)h->previous, (unsigned long long)h->number);
         }
-        r->manifest_vouched = TM_MAX(r->manifest_vouched,
-                                     h->manifest == r->manifest ? h->manifest_synced : 0);
+        r->manifest_vouched =
+            TM_MAX(r->manifest_vouched, h->manifest == r->manifest ? h->manifest_synced : 0);
         if (h->manifest > r->manifest) {
             return tm_fail_corrupt(err, r->manifest, 0,
                                    "CURRENT names MANIFEST-%06llu, but log %06llu.log was written "
-                                   "under MANIFEST-%06llu", (unsigned long long)r->manifest,
-                                   (unsigned long long)h->number, (unsigned long long)h->manifest);
+                                   "under MANIFEST-%06llu",
+                                   (unsigned long long)r->manifest, (unsigned long long)h->number,
+                                   (unsigned long long)h->manifest);
         }
     }
     return TAMIS_OK;
@@ -265,7 +266,10 @@ static int flush_replayed(recovery *r, tamis_error *err)
     TM_TRY(tm_memtable_create(&f->order, db->hash_seed, db->config.write_buffer, &fresh, err));
     int st = tm_memtable_iter_create(f->mem, &it, err);
     if (st == TAMIS_OK) {
-        tm_output_options o = {.db = db, .family = f, .stripes = &stripes, .ranges = ranges,
+        tm_output_options o = {.db = db,
+                               .family = f,
+                               .stripes = &stripes,
+                               .ranges = ranges,
                                .table_bytes = UINT64_MAX};
         st = tm_output_run(&o, it, &r->outs[r->out_count], err);
         tm_iter_destroy(it);
@@ -293,8 +297,9 @@ static int replay_record(void *ctx, const tm_wal_record *rec, tamis_error *err)
     if (rec->seq <= r->replayed_seq) {
         return tm_fail_corrupt(err, number, rec->offset,
                                "log record at offset %llu begins with sequence number %llu, which "
-                               "is not above %llu", (unsigned long long)rec->offset,
-                               (unsigned long long)rec->seq, (unsigned long long)r->replayed_seq);
+                               "is not above %llu",
+                               (unsigned long long)rec->offset, (unsigned long long)rec->seq,
+                               (unsigned long long)r->replayed_seq);
     }
     TM_TRY(tm_memtable_reserve(f->mem, rec->payload.len, (size_t)rec->count, err));
     tm_batch_reader reader = tm_batch_reader_of(rec->payload);
@@ -354,8 +359,8 @@ static int judge_gap(recovery *r, size_t i, const tm_wal_end *end, tamis_error *
     if (vouched) {
         return tm_fail_corrupt(err, number, end->logical_end,
                                "%06llu.log ends at offset %llu, but later logs say that it was "
-                               "durable up to %llu", (unsigned long long)number,
-                               (unsigned long long)end->logical_end,
+                               "durable up to %llu",
+                               (unsigned long long)number, (unsigned long long)end->logical_end,
                                (unsigned long long)next->previous_end);
     }
     r->all_whole = false;
@@ -372,8 +377,8 @@ static int replay_logs(recovery *r, tamis_error *err)
         tm_wal_end end = {0};
         r->first_log = i; // the one that replay_record speaks of
         TM_TRY(tm_wal_reader_scan(r->logs[i], follows ? next->previous_synced : 0,
-                                  follows ? next->previous_end : UINT64_MAX, replay_record, r,
-                                  &end, err));
+                                  follows ? next->previous_end : UINT64_MAX, replay_record, r, &end,
+                                  err));
         r->cut_bytes += end.cut_bytes;
         if (!has_next && !end.whole) r->all_whole = false;
         if (follows && end.logical_end < next->previous_end) TM_TRY(judge_gap(r, i, &end, err));
@@ -382,7 +387,8 @@ static int replay_logs(recovery *r, tamis_error *err)
     if (r->manifest_vouched > r->manifest_end.logical_end) {
         return tm_fail_corrupt(err, r->manifest, r->manifest_end.logical_end,
                                "MANIFEST-%06llu ends at offset %llu, but a log says that it was "
-                               "durable up to %llu", (unsigned long long)r->manifest,
+                               "durable up to %llu",
+                               (unsigned long long)r->manifest,
                                (unsigned long long)r->manifest_end.logical_end,
                                (unsigned long long)r->manifest_vouched);
     }
@@ -426,7 +432,8 @@ static int begin_anew(struct tamis_db *db, tamis_error *err)
     if (st == TAMIS_OK) {
         e.min_log = log; // given out next, by tm_db_new_log
         e.next_file = log + 1;
-        st = tm_manifest_create(db->dir, number, db->store_id, &e, &db->mu.manifest, &poisoned, err);
+        st =
+            tm_manifest_create(db->dir, number, db->store_id, &e, &db->mu.manifest, &poisoned, err);
     }
     tm_edit_deinit(&e);
     TM_TRY(st);
@@ -482,7 +489,8 @@ static void clean_folder(recovery *r)
 static void tell(recovery *r)
 {
     tamis_event e = {.kind = TAMIS_EVENT_RECOVERED, .bytes_in = r->cut_bytes};
-    tm_db_event(r->db, &e, "recovered: %zu tables, %llu log records with %llu operations, "
+    tm_db_event(r->db, &e,
+                "recovered: %zu tables, %llu log records with %llu operations, "
                 "%llu bytes of unfinished end ignored, last sequence number %llu",
                 r->state.table_count, (unsigned long long)r->records,
                 (unsigned long long)r->operations,

@@ -33,7 +33,7 @@ static int advance(void *ctx, uint64_t bytes)
     v->done += bytes;
     if (v->progress == NULL) return TAMIS_OK;
     return v->progress(v->ctx, TM_MIN(v->done, v->total), v->total, v->name) ? TAMIS_ABORTED
-                                                                          : TAMIS_OK;
+                                                                             : TAMIS_OK;
 }
 
 static int verify_tables(verification *v, tamis_error *err)
@@ -105,8 +105,10 @@ static int verify_manifest(verification *v, tamis_error *err)
     if (st == TAMIS_OK) st = tm_manifest_read(db->dir, number, 0, take_edit, &l, &end, &e);
     v->report.files += 2;
     if (st == TAMIS_NOTFOUND) st = tm_fail_corrupt(&e, 0, 0, "CURRENT or its manifest is missing");
-    if (st == TAMIS_NOMEM) st = tm_fail_copy(err, &e);
-    else if (st != TAMIS_OK) finding(v, &e);
+    if (st == TAMIS_NOMEM)
+        st = tm_fail_copy(err, &e);
+    else if (st != TAMIS_OK)
+        finding(v, &e);
     const tm_version *version = v->view->version;
     for (uint32_t lv = 0; st == TAMIS_OK && lv < version->levels_used; lv++) {
         for (uint32_t i = 0; i < version->levels[lv].count; i++) {
@@ -157,7 +159,8 @@ static int verify_logs(verification *v, const tm_folder *f)
         tm_wal_end end = {0};
         tamis_error e = {0};
         tm_filename(v->name, TM_FILE_LOG, number);
-        int st = tm_wal_reader_open(v->db->dir, v->name, number, TM_WAL_LOG, v->db->store_id, &r, &e);
+        int st =
+            tm_wal_reader_open(v->db->dir, v->name, number, TM_WAL_LOG, v->db->store_id, &r, &e);
         if (st == TAMIS_OK) {
             st = tm_wal_reader_scan(r, 0, UINT64_MAX, no_record, NULL, &end, &e);
             tm_wal_reader_close(r);

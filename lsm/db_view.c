@@ -30,8 +30,10 @@ static void view_retired(tm_retired *r)
 tm_view *tm_view_alloc(tamis_error *err)
 {
     tm_view *v = tm_calloc(1, sizeof *v);
-    if (v == NULL) (void)!tm_fail_nomem(err);
-    else atomic_init(&v->refs, 1);
+    if (v == NULL)
+        (void)!tm_fail_nomem(err);
+    else
+        atomic_init(&v->refs, 1);
     return v;
 }
 
@@ -77,8 +79,10 @@ int tm_family_create(struct tamis_db *db, uint32_t id, tm_slice name, const tm_o
     f->order = *order;
     atomic_init(&f->view, NULL);
     int st = tm_buf_set(&f->name, name);
-    if (st == TAMIS_OK) st = tm_version_create(order, &f->version, err);
-    else st = tm_fail_nomem(err);
+    if (st == TAMIS_OK)
+        st = tm_version_create(order, &f->version, err);
+    else
+        st = tm_fail_nomem(err);
     if (st != TAMIS_OK) {
         tm_family_destroy(f);
         return st;

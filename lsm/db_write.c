@@ -73,13 +73,16 @@ static void leave_queue(struct tamis_db *db, tm_writer *last, int status, const 
         if (is_last) break;
     }
     db->queue.head = w;
-    if (w == NULL) db->queue.tail = NULL;
-    else tm_cond_signal(&w->cond);
+    if (w == NULL)
+        db->queue.tail = NULL;
+    else
+        tm_cond_signal(&w->cond);
     tm_mutex_unlock(&db->queue.m);
 }
 
-int tm_db_as_leader(struct tamis_db *db, int (*fn)(struct tamis_db *db, void *arg, tamis_error *err),
-                    void *arg, tamis_error *err)
+int tm_db_as_leader(struct tamis_db *db,
+                    int (*fn)(struct tamis_db *db, void *arg, tamis_error *err), void *arg,
+                    tamis_error *err)
 {
     tm_writer w = {.barrier = true};
     tamis_error detail = {0};
@@ -164,8 +167,10 @@ static int pay_delay(struct tamis_db *db, const tm_writer *w, tamis_error *err)
     uint64_t us = TM_MIN(db->delay_debt_us, (uint64_t)MAX_SLEEP_US);
     db->delay_debt_us = 0;
     tm_stats_add(&db->stats, TM_STAT_stall_us, us);
-    if (tm_sched_threads(db->sched) > 0) db->vfs->sleep_us(db->vfs, us);
-    else (void)tm_sched_step(db->sched);
+    if (tm_sched_threads(db->sched) > 0)
+        db->vfs->sleep_us(db->vfs, us);
+    else
+        (void)tm_sched_step(db->sched);
     return TAMIS_OK;
 }
 
@@ -225,8 +230,13 @@ typedef struct group {
 
 static void gather(struct tamis_db *db, tm_writer *leader, group *g)
 {
-    *g = (group){leader, leader, leader->count, leader->data, leader->count,
-                 leader->sync == TAMIS_SYNC_ALWAYS, leader->sync == TAMIS_SYNC_INTERVAL};
+    *g = (group){leader,
+                 leader,
+                 leader->count,
+                 leader->data,
+                 leader->count,
+                 leader->sync == TAMIS_SYNC_ALWAYS,
+                 leader->sync == TAMIS_SYNC_INTERVAL};
     size_t bytes = leader->bytes;
     if (leader->next == NULL && leader->end_family == 0) return; // a race costs a smaller group
     tm_mutex_lock(&db->queue.m);

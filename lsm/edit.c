@@ -99,8 +99,7 @@ static tm_edit_family *new_family(tm_edit *e, uint32_t id)
     return f;
 }
 
-int tm_edit_add_family(tm_edit *e, uint32_t id, tm_slice name, tm_slice comparator,
-                       tm_slice merger)
+int tm_edit_add_family(tm_edit *e, uint32_t id, tm_slice name, tm_slice comparator, tm_slice merger)
 {
     tm_edit_family *f = new_family(e, id);
     if (f == NULL) return TAMIS_NOMEM;
@@ -370,8 +369,10 @@ int tm_edit_decode(tm_edit *e, tm_slice payload, uint64_t *chain, uint64_t numbe
             ended = true;
         } else {
             int st = decode_field(&d, tag);
-            if (st == TAMIS_CORRUPT) d.c.bad = true;
-            else TM_TRY(st);
+            if (st == TAMIS_CORRUPT)
+                d.c.bad = true;
+            else
+                TM_TRY(st);
         }
     }
     if (d.c.bad || !ended || tm_cursor_left(&d.c) > 0) {

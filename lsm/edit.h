@@ -52,9 +52,12 @@ typedef struct tm_edit { // all-zero is the empty edit
 
 void tm_edit_init(tm_edit *e);
 void tm_edit_deinit(tm_edit *e);
-int tm_edit_add_table(tm_edit *e, uint32_t family, uint32_t level, const tm_table_meta *meta) TM_CHECK_RESULT;
-int tm_edit_drop_table(tm_edit *e, uint32_t family, uint32_t level, uint64_t number) TM_CHECK_RESULT;
-int tm_edit_add_family(tm_edit *e, uint32_t id, tm_slice name, tm_slice comparator, tm_slice merger) TM_CHECK_RESULT;
+int tm_edit_add_table(tm_edit *e, uint32_t family, uint32_t level,
+                      const tm_table_meta *meta) TM_CHECK_RESULT;
+int tm_edit_drop_table(tm_edit *e, uint32_t family, uint32_t level,
+                       uint64_t number) TM_CHECK_RESULT;
+int tm_edit_add_family(tm_edit *e, uint32_t id, tm_slice name, tm_slice comparator,
+                       tm_slice merger) TM_CHECK_RESULT;
 int tm_edit_set_cursor(tm_edit *e, uint32_t family, uint32_t level, tm_slice key) TM_CHECK_RESULT;
 int tm_edit_add_option(tm_edit *e, uint32_t family, tm_slice name, tm_slice value) TM_CHECK_RESULT;
 

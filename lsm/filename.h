@@ -11,7 +11,7 @@ typedef enum tm_file_kind {
     TM_FILE_OTHER = 0, // not ours
     TM_FILE_CURRENT,
     TM_FILE_MANIFEST,
-    TM_FILE_LOG,   // write-ahead log
+    TM_FILE_LOG, // write-ahead log
     TM_FILE_TABLE,
     TM_FILE_LOCK,
     TM_FILE_NOTES, // LOG and LOG.old
@@ -19,12 +19,12 @@ typedef enum tm_file_kind {
     TM_FILE_LOST   // the folder lost/
 } tm_file_kind;
 
-#define TM_NAME_CURRENT "CURRENT"
+#define TM_NAME_CURRENT     "CURRENT"
 #define TM_NAME_CURRENT_TMP "CURRENT.tmp"
-#define TM_NAME_LOCK "LOCK"
-#define TM_NAME_NOTES "LOG"
-#define TM_NAME_NOTES_OLD "LOG.old"
-#define TM_NAME_LOST "lost"
+#define TM_NAME_LOCK        "LOCK"
+#define TM_NAME_NOTES       "LOG"
+#define TM_NAME_NOTES_OLD   "LOG.old"
+#define TM_NAME_LOST        "lost"
 
 #define TM_NAME_MAX 40
 // "000012.sst" and so on; kind is MANIFEST, LOG or TABLE.

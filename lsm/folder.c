@@ -17,14 +17,30 @@ static int add_name(void *ctx, const char *name)
     uint64_t number;
     tm_buf *numbers = NULL;
     switch (tm_filename_parse(name, &number)) {
-    case TM_FILE_CURRENT: f->has_current = true; break;
-    case TM_FILE_TEMP: f->has_temp = true; break;
-    case TM_FILE_LOCK: f->has_lock = true; break;
-    case TM_FILE_NOTES: f->has_notes = true; break;
-    case TM_FILE_LOST: f->has_lost = true; break;
-    case TM_FILE_MANIFEST: numbers = &f->manifests; break;
-    case TM_FILE_LOG: numbers = &f->logs; break;
-    case TM_FILE_TABLE: numbers = &f->tables; break;
+    case TM_FILE_CURRENT:
+        f->has_current = true;
+        break;
+    case TM_FILE_TEMP:
+        f->has_temp = true;
+        break;
+    case TM_FILE_LOCK:
+        f->has_lock = true;
+        break;
+    case TM_FILE_NOTES:
+        f->has_notes = true;
+        break;
+    case TM_FILE_LOST:
+        f->has_lost = true;
+        break;
+    case TM_FILE_MANIFEST:
+        numbers = &f->manifests;
+        break;
+    case TM_FILE_LOG:
+        numbers = &f->logs;
+        break;
+    case TM_FILE_TABLE:
+        numbers = &f->tables;
+        break;
     case TM_FILE_OTHER:
         if (!f->has_other) {
             size_t n = TM_MIN(strlen(name), sizeof f->other - 1);

@@ -73,7 +73,8 @@ int tamis_filter_stats(tamis_db *db, tamis_cf *cf, int level, tamis_filter_repor
     int st = TAMIS_OK;
     tm_view *v = tm_family_pin_view(f);
     for (uint32_t l = 0; st == TAMIS_OK && l < TM_LEVELS; l++) {
-        if (level == -1 || (uint32_t)level == l) st = add_level(db, v->version, l, &r, &weighted, err);
+        if (level == -1 || (uint32_t)level == l)
+            st = add_level(db, v->version, l, &r, &weighted, err);
     }
     tm_view_unref(v);
     TM_TRY(st);
@@ -111,7 +112,8 @@ int tamis_filter_stats(tamis_db *db, tamis_cf *cf, int level, tamis_filter_repor
     X("range_bytes_read", read_bytes[TM_CACHED_RANGE], "and their bytes")                          \
     X("data_blocks_cached", cached_blocks[TM_CACHED_DATA], "data blocks found in memory")          \
     X("index_blocks_cached", cached_blocks[TM_CACHED_INDEX], "index partitions found in memory")   \
-    X("filter_blocks_cached", cached_blocks[TM_CACHED_FILTER], "filter partitions found in memory") \
+    X("filter_blocks_cached", cached_blocks[TM_CACHED_FILTER],                                     \
+      "filter partitions found in memory")                                                         \
     X("top_blocks_cached", cached_blocks[TM_CACHED_TOP], "top levels found in memory")
 
 typedef struct read_counter {
@@ -237,9 +239,14 @@ static int level_of(const tm_search *s, uint64_t number)
 static void forward(void *ctx, const tm_read_step *s)
 {
     explanation *e = ctx;
-    tamis_step_info info = {.size = sizeof info, .what = s->what, .outcome = s->outcome,
-                            .level = level_of(e->search, s->file_number), .cached = s->cached,
-                            .file_number = s->file_number, .offset = s->offset, .bytes = s->bytes,
+    tamis_step_info info = {.size = sizeof info,
+                            .what = s->what,
+                            .outcome = s->outcome,
+                            .level = level_of(e->search, s->file_number),
+                            .cached = s->cached,
+                            .file_number = s->file_number,
+                            .offset = s->offset,
+                            .bytes = s->bytes,
                             .nanos = s->nanos};
     e->step(e->ctx, &info);
 }
@@ -264,8 +271,8 @@ int tamis_explain(tamis_db *db, tamis_cf *cf, const tamis_read_options *ro, cons
     explanation e = {step, ctx, &s};
     tm_view *v = tm_family_pin_view(s.family);
     s.view = v;
-    s.seq = o.snapshot ? o.snapshot->seq
-                       : atomic_load_explicit(&db->last_seq, memory_order_acquire);
+    s.seq =
+        o.snapshot ? o.snapshot->seq : atomic_load_explicit(&db->last_seq, memory_order_acquire);
     s.rc.mode = o.cached_only ? TM_READ_CACHED : TM_READ_PINNED;
     s.rc.no_fill = o.no_cache_fill != 0;
     s.rc.step = forward;

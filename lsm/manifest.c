@@ -73,8 +73,7 @@ static int append(tm_manifest *m, const tm_edit *e, tamis_error *err)
 }
 
 int tm_manifest_create(tamis_dir *dir, uint64_t number, const uint8_t store_id[16],
-                       const tm_edit *snapshot, tm_manifest **out, bool *poisoned,
-                       tamis_error *err)
+                       const tm_edit *snapshot, tm_manifest **out, bool *poisoned, tamis_error *err)
 {
     *poisoned = false;
     char name[TM_NAME_MAX], current[CURRENT_BYTES + 1];
@@ -110,8 +109,10 @@ out:
 int tm_manifest_append(tm_manifest *m, const tm_edit *e, bool *poisoned, tamis_error *err)
 {
     *poisoned = false;
-    if (m->broken) return tm_fail(err, TAMIS_IO, "MANIFEST-%06llu takes no more edits after an earlier failure",
-                                  (unsigned long long)m->number);
+    if (m->broken)
+        return tm_fail(err, TAMIS_IO,
+                       "MANIFEST-%06llu takes no more edits after an earlier failure",
+                       (unsigned long long)m->number);
     int st = append(m, e, err);
     if (st != TAMIS_OK) {
         // Undone by the log writer where it could be; else the manifest has to be replaced.
@@ -137,11 +138,26 @@ int tm_manifest_close(tm_manifest *m, bool seal, tamis_error *err)
     return st != TAMIS_OK ? st : closed;
 }
 
-bool tm_manifest_broken(const tm_manifest *m) { return m->broken; }
-uint64_t tm_manifest_number(const tm_manifest *m) { return m->number; }
-uint64_t tm_manifest_synced(const tm_manifest *m) { return tm_wal_writer_synced(m->w); }
-uint64_t tm_manifest_bytes(const tm_manifest *m) { return tm_wal_writer_end(m->w); }
-uint64_t tm_manifest_snapshot_bytes(const tm_manifest *m) { return m->snapshot_bytes; }
+bool tm_manifest_broken(const tm_manifest *m)
+{
+    return m->broken;
+}
+uint64_t tm_manifest_number(const tm_manifest *m)
+{
+    return m->number;
+}
+uint64_t tm_manifest_synced(const tm_manifest *m)
+{
+    return tm_wal_writer_synced(m->w);
+}
+uint64_t tm_manifest_bytes(const tm_manifest *m)
+{
+    return tm_wal_writer_end(m->w);
+}
+uint64_t tm_manifest_snapshot_bytes(const tm_manifest *m)
+{
+    return m->snapshot_bytes;
+}
 
 // ---- Reading ------------------------------------------------------------------------------------
 

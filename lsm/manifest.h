@@ -23,9 +23,10 @@ int tm_manifest_create(tamis_dir *dir, uint64_t number, const uint8_t store_id[1
                        const tm_edit *snapshot, tm_manifest **out, bool *poisoned,
                        tamis_error *err) TM_CHECK_RESULT;
 // Appends and syncs. *poisoned tells a failed sync (the edit is unknown) from a failed append.
-int tm_manifest_append(tm_manifest *m, const tm_edit *e, bool *poisoned, tamis_error *err) TM_CHECK_RESULT;
+int tm_manifest_append(tm_manifest *m, const tm_edit *e, bool *poisoned,
+                       tamis_error *err) TM_CHECK_RESULT;
 int tm_manifest_close(tm_manifest *m, bool seal, tamis_error *err); // NULL is fine
-bool tm_manifest_broken(const tm_manifest *m); // N3: it has to be replaced
+bool tm_manifest_broken(const tm_manifest *m);                      // N3: it has to be replaced
 uint64_t tm_manifest_number(const tm_manifest *m);
 uint64_t tm_manifest_synced(const tm_manifest *m); // length known durable
 uint64_t tm_manifest_bytes(const tm_manifest *m);

@@ -128,20 +128,18 @@ static uint32_t tiers_to_keep(const tm_mem_tiers *old, uint64_t *items, bool all
     }
 }
 
-// Builds the tier of t: what is in the list behind the old tiers, and the old tiers from keep on.
-static int build(const tm_mem_ranges *r, const tm_mem_range *newest, const tm_mem_tiers *old,
-                 tm_mem_tiers *t)
+// A set of the newest ones, down to the one after number. (Not of the sets that are melted: their
+// fragments may be many more than the range deletes.)
+static int build(const tm_mem_ranges *r, const tm_mem_range *newest, uint64_t number,
+                 tm_range_set *out)
 {
     tm_range_builder b;
     int st = TAMIS_OK;
     tm_range_builder_init(&b);
-    for (const tm_mem_range *i = newest; i != NULL && i->number > folded(old); i = i->next) {
+    for (const tm_mem_range *i = newest; i != NULL && i->number > number; i = i->next) {
         TM_GOTO(tm_range_builder_add(&b, start_of(i), limit_of(i), i->seq));
     }
-    for (uint32_t i = t->count - 1; old != NULL && i < old->count; i++) {
-        TM_GOTO(tm_range_builder_add_set(&b, &old->tiers[i]->set));
-    }
-    TM_GOTO(tm_range_builder_finish(&b, &r->order, &t->made.set));
+    TM_GOTO(tm_range_builder_finish(&b, &r->order, out));
 out:
     tm_range_builder_deinit(&b);
     return st;
@@ -162,7 +160,7 @@ static int fold(tm_mem_ranges *r, bool all)
     t->count = keep + 1;
     t->folded = newest->number;
     t->made.items = items;
-    int st = build(r, newest, old, t);
+    int st = build(r, newest, newest->number - items, &t->made.set);
     if (st != TAMIS_OK) {
         tm_free(t);
         return st;

@@ -16,8 +16,8 @@ int tm_notes_init(tm_notes *n, tamis_error *err)
 
 static void start_file(tm_notes *n)
 {
-    int st = tm_dir_rename(n->dir, TM_NAME_NOTES, n->dir, TM_NAME_NOTES_OLD, TAMIS_RENAME_REPLACE,
-                           NULL);
+    int st =
+        tm_dir_rename(n->dir, TM_NAME_NOTES, n->dir, TM_NAME_NOTES_OLD, TAMIS_RENAME_REPLACE, NULL);
     if (st != TAMIS_OK && st != TAMIS_NOTFOUND) {
         // A LOG that cannot be moved is written over by nobody: notes stay off.
         n->dir = NULL;

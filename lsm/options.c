@@ -48,8 +48,8 @@ static const row rows[] = {
      "room that a log takes from the file system in one step"},
     {"max_open_files", INT, FIELD(max_open_files), 1000, 8, 1000000, "1000", "8", "1000000",
      "descriptors kept open for tables"},
-    {"partition_size", SIZE, FIELD(partition_size), 16 * KIB, KIB, 16 * MIB, "16KiB", "1KiB", "16MiB",
-     "filter size at which a partition of a table is cut"},
+    {"partition_size", SIZE, FIELD(partition_size), 16 * KIB, KIB, 16 * MIB, "16KiB", "1KiB",
+     "16MiB", "filter size at which a partition of a table is cut"},
     {"rate_limit", SIZE, FIELD(rate_limit), 0, 0, 1024 * GIB, "0", "0", "1TiB",
      "bytes a second that flushes and compactions write; 0 = no limit"},
     {"readahead", SIZE, FIELD(readahead), 256 * KIB, 4 * KIB, 64 * MIB, "256KiB", "4KiB", "64MiB",
@@ -75,8 +75,8 @@ static uint64_t *field_of(tm_config *c, const row *r)
 
 static const char *type_name(type t)
 {
-    static const char *const names[] = {"bool", "int", "size", "float", "enum:none|bloom|blocked",
-                                        "enum:none|lz4"};
+    static const char *const names[] = {
+        "bool", "int", "size", "float", "enum:none|bloom|blocked", "enum:none|lz4"};
     return names[t];
 }
 
@@ -85,8 +85,12 @@ int tamis_option_at(size_t i, tamis_option_info *out)
     if (out == NULL) return TAMIS_INVALID;
     if (i >= TM_COUNT(rows)) return TAMIS_NOTFOUND;
     const row *r = &rows[i];
-    tamis_option_info info = {.size = out->size, .name = r->name, .type = type_name(r->type),
-                              .def = r->def_text, .min = r->min_text, .max = r->max_text,
+    tamis_option_info info = {.size = out->size,
+                              .name = r->name,
+                              .type = type_name(r->type),
+                              .def = r->def_text,
+                              .min = r->min_text,
+                              .max = r->max_text,
                               .doc = r->doc};
     memcpy(out, &info, TM_MIN(out->size, sizeof info));
     return TAMIS_OK;
@@ -131,9 +135,9 @@ static bool parse_size(tm_slice s, uint64_t *out)
     static const struct {
         const char *unit;
         unsigned shift;
-    } units[] = {{"", 0},     {"B", 0},    {"K", 10},   {"KB", 10}, {"KiB", 10}, {"M", 20},
-                 {"MB", 20},  {"MiB", 20}, {"G", 30},   {"GB", 30}, {"GiB", 30}, {"T", 40},
-                 {"TB", 40},  {"TiB", 40}};
+    } units[] = {{"", 0},     {"B", 0},   {"K", 10},   {"KB", 10}, {"KiB", 10},
+                 {"M", 20},   {"MB", 20}, {"MiB", 20}, {"G", 30},  {"GB", 30},
+                 {"GiB", 30}, {"T", 40},  {"TB", 40},  {"TiB", 40}};
     uint64_t n;
     tm_slice rest;
     if (!parse_digits(s, &n, &rest)) return false;
@@ -285,9 +289,10 @@ static int parse_extra(tm_config *c, const char *extra, tamis_error *err)
 
 static int take_struct(tm_config *c, const tamis_options *o, tamis_error *err)
 {
-    const uint32_t known = TAMIS_OPEN_EXISTING | TAMIS_OPEN_NEW | TAMIS_OPEN_READONLY |
-                           TAMIS_OPEN_NO_BACKGROUND;
-    if (o->flags & ~known) return tm_fail(err, TAMIS_INVALID, "options: flags %u are unknown", o->flags & ~known);
+    const uint32_t known =
+        TAMIS_OPEN_EXISTING | TAMIS_OPEN_NEW | TAMIS_OPEN_READONLY | TAMIS_OPEN_NO_BACKGROUND;
+    if (o->flags & ~known)
+        return tm_fail(err, TAMIS_INVALID, "options: flags %u are unknown", o->flags & ~known);
     if ((o->flags & TAMIS_OPEN_NEW) && (o->flags & (TAMIS_OPEN_EXISTING | TAMIS_OPEN_READONLY))) {
         return tm_fail(err, TAMIS_INVALID,
                        "options: TAMIS_OPEN_NEW goes with neither EXISTING nor READONLY");
@@ -295,8 +300,10 @@ static int take_struct(tm_config *c, const tamis_options *o, tamis_error *err)
     if (o->sync < TAMIS_SYNC_DEFAULT || o->sync > TAMIS_SYNC_NEVER) {
         return tm_fail(err, TAMIS_INVALID, "options: sync is %d", (int)o->sync);
     }
-    if (o->memory_budget != 0 && (o->memory_budget < 64 * KIB || o->memory_budget > 1024 * 1024 * GIB)) {
-        return tm_fail(err, TAMIS_INVALID, "options: memory_budget %llu is out of range (64KiB to 1PiB)",
+    if (o->memory_budget != 0 &&
+        (o->memory_budget < 64 * KIB || o->memory_budget > 1024 * 1024 * GIB)) {
+        return tm_fail(err, TAMIS_INVALID,
+                       "options: memory_budget %llu is out of range (64KiB to 1PiB)",
                        (unsigned long long)o->memory_budget);
     }
     if (o->background_threads > 64) {
@@ -336,7 +343,8 @@ static int resolve(tm_config *c, tamis_error *err)
     if (c->level0_slowdown <= c->level0_compact || c->level0_stop <= c->level0_slowdown) {
         return tm_fail(err, TAMIS_INVALID,
                        "options: level0_compact < level0_slowdown < level0_stop must hold, not "
-                       "%llu, %llu, %llu", (unsigned long long)c->level0_compact,
+                       "%llu, %llu, %llu",
+                       (unsigned long long)c->level0_compact,
                        (unsigned long long)c->level0_slowdown, (unsigned long long)c->level0_stop);
     }
     if (c->flags & TAMIS_OPEN_NO_BACKGROUND) c->background_threads = 0;

@@ -10,8 +10,8 @@
 #include "sstable/table_writer.h"
 
 typedef struct tm_config {
-    uint32_t flags;              // tamis_open_flags
-    tamis_sync sync;             // never DEFAULT
+    uint32_t flags;  // tamis_open_flags
+    tamis_sync sync; // never DEFAULT
     uint64_t memory_budget;
     uint64_t background_threads; // 0 with TAMIS_OPEN_NO_BACKGROUND
     uint64_t sync_interval_ms;
@@ -20,32 +20,33 @@ typedef struct tm_config {
     void (*on_event)(void *ctx, const tamis_event *event);
     void *on_event_ctx;
     // From the table; sizes in bytes.
-    uint64_t write_buffer;       // 0 in the table = from the budget; resolved here
-    uint64_t write_buffers;      // memtables in all before writers wait
+    uint64_t write_buffer;  // 0 in the table = from the budget; resolved here
+    uint64_t write_buffers; // memtables in all before writers wait
     uint64_t block_size;
     uint64_t partition_size;
     uint64_t index_size;
-    uint64_t filter;             // tm_filter_kind
+    uint64_t filter; // tm_filter_kind
     uint64_t filter_millibits;
-    uint64_t compression;        // tm_compression
-    uint64_t table_size;         // target
-    uint64_t level_base;         // least target of a level
+    uint64_t compression; // tm_compression
+    uint64_t table_size;  // target
+    uint64_t level_base;  // least target of a level
     uint64_t level_ratio;
     uint64_t level0_compact, level0_slowdown, level0_stop; // tables
-    uint64_t tombstone_percent;  // a table with more deletes is compacted; 0 = off
-    uint64_t rate_limit;         // bytes a second of flush and compaction writes; 0 = none
+    uint64_t tombstone_percent; // a table with more deletes is compacted; 0 = off
+    uint64_t rate_limit;        // bytes a second of flush and compaction writes; 0 = none
     uint64_t max_open_files;
     uint64_t readahead;
-    uint64_t log_reserve;        // preallocation step of a log
+    uint64_t log_reserve; // preallocation step of a log
     uint64_t subcompactions;
-    uint64_t seed;               // hash seed of a new store; 0 = random. Step order with NO_BACKGROUND
-    uint64_t verify_filters;     // tests
+    uint64_t seed;           // hash seed of a new store; 0 = random. Step order with NO_BACKGROUND
+    uint64_t verify_filters; // tests
 } tm_config;
 
 // Checks everything; INVALID names the option (and the nearest name for an unknown one).
 int tm_config_init(tm_config *c, const tamis_options *opt, tamis_error *err) TM_CHECK_RESULT;
 // The value in force of option i, as text that parses back; NOTFOUND past the end.
-int tm_config_print(const tm_config *c, size_t i, char *buf, size_t cap, size_t *len) TM_CHECK_RESULT;
+int tm_config_print(const tm_config *c, size_t i, char *buf, size_t cap,
+                    size_t *len) TM_CHECK_RESULT;
 // The place of a named option; NOTFOUND with the nearest name in err.
 int tm_config_find(tm_slice name, size_t *i, tamis_error *err) TM_CHECK_RESULT;
 

@@ -16,7 +16,7 @@ typedef struct run {
     // The user key at hand.
     tm_buf key;
     bool has_key;
-    size_t hidden_stripe;       // O1: versions in this stripe go; SIZE_MAX: none
+    size_t hidden_stripe; // O1: versions in this stripe go; SIZE_MAX: none
     // Where each level below stands, as keys ascend.
     uint32_t below[TM_LEVELS];
     // Range deletes: those before range_start are in finished tables.
@@ -203,8 +203,8 @@ static int end_table(run *r, const tm_slice *next)
 
 static int take_entry(run *r, const tm_iter *it, bool last_level)
 {
-    bool new_key = !r->has_key ||
-                   tm_order_compare(&r->o->family->order, tm_buf_slice(&r->key), it->key) != 0;
+    bool new_key =
+        !r->has_key || tm_order_compare(&r->o->family->order, tm_buf_slice(&r->key), it->key) != 0;
     if (new_key) {
         if (tm_buf_set(&r->key, it->key) != TAMIS_OK) return tm_fail_nomem(r->err);
         r->has_key = true;

@@ -26,11 +26,11 @@ struct tm_family;
 typedef struct tm_output_options {
     struct tamis_db *db;
     struct tm_family *family;
-    const tm_version *version;  // what stands below; NULL for a flush
+    const tm_version *version; // what stands below; NULL for a flush
     uint32_t level;
     const tm_stripes *stripes;
-    const tm_range_set *ranges; // of all inputs; NULL if there are none
-    uint64_t table_bytes;       // cut at this size; UINT64_MAX: one table
+    const tm_range_set *ranges;        // of all inputs; NULL if there are none
+    uint64_t table_bytes;              // cut at this size; UINT64_MAX: one table
     bool (*stop)(struct tamis_db *db); // asked now and then; true ends with ABORTED
 } tm_output_options;
 

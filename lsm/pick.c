@@ -58,15 +58,19 @@ void tm_pick_targets(const tm_version *v, const tm_config *c, tm_targets *t)
     uint32_t idle = 0;
     bool running = false;
     for (uint32_t i = 0; i < v->levels[0].count; i++) {
-        if (v->levels[0].files[i]->busy) running = true;
-        else idle++;
+        if (v->levels[0].files[i]->busy)
+            running = true;
+        else
+            idle++;
     }
     t->score[0] = running ? 0 : (double)idle / (double)c->level0_compact;
     for (uint32_t l = 1; l + 1 < TM_LEVELS; l++) {
         uint64_t bytes = idle_bytes(&v->levels[l]);
         // A level above the base (the base moved down when data went) is emptied.
-        if (l < t->base) t->score[l] = bytes > 0 ? 1.5 : 0;
-        else t->score[l] = (double)bytes / (double)t->bytes[l];
+        if (l < t->base)
+            t->score[l] = bytes > 0 ? 1.5 : 0;
+        else
+            t->score[l] = (double)bytes / (double)t->bytes[l];
     }
 }
 
@@ -213,8 +217,10 @@ int tm_pick_next(const tm_version *v, const tm_config *c, tm_pick *p)
         t.score[best] = 0; // busy: the next most urgent
     }
     int st = pick_tombstones(v, p);
-    if (st != TAMIS_OK) tm_pick_deinit(p);
-    else p->reason = TM_PICK_TOMBSTONES;
+    if (st != TAMIS_OK)
+        tm_pick_deinit(p);
+    else
+        p->reason = TM_PICK_TOMBSTONES;
     return st == TAMIS_BUSY ? TAMIS_NOTFOUND : st;
 }
 
@@ -237,8 +243,8 @@ static int take_overlapping(const tm_version *v, uint32_t l, const tm_slice *sma
     return p->count[0] > 0 ? TAMIS_OK : TAMIS_NOTFOUND;
 }
 
-int tm_pick_manual(const tm_version *v, const tm_config *c, uint32_t level, const tm_slice *smallest,
-                   const tm_slice *largest, uint64_t before, tm_pick *p)
+int tm_pick_manual(const tm_version *v, const tm_config *c, uint32_t level,
+                   const tm_slice *smallest, const tm_slice *largest, uint64_t before, tm_pick *p)
 {
     tm_targets t;
     tm_pick_targets(v, c, &t);

@@ -61,9 +61,12 @@ static void text(json *j, const char *name, tm_slice s)
     put(j, "%s\"%s\":\"", j->comma ? "," : "", name);
     for (size_t i = 0; i < s.len; i++) {
         uint8_t c = s.data[i];
-        if (c == '"' || c == '\\') put(j, "\\%c", c);
-        else if (c < 0x20 || c >= 0x7f) put(j, "\\u%04x", c);
-        else put(j, "%c", c);
+        if (c == '"' || c == '\\')
+            put(j, "\\%c", c);
+        else if (c < 0x20 || c >= 0x7f)
+            put(j, "\\u%04x", c);
+        else
+            put(j, "%c", c);
     }
     put(j, "\"");
     j->comma = true;
@@ -188,8 +191,10 @@ static int report_filters(struct tamis_db *db, json *j, tamis_error *err)
         TM_TRY(tamis_filter_stats(db, NULL, l, &r, err));
         if (l >= 0 && r.keys == 0 && r.probes == 0) continue;
         open_with(j, "{");
-        if (l < 0) text(j, "level", tm_slice_str("all"));
-        else number(j, "level", (uint64_t)l);
+        if (l < 0)
+            text(j, "level", tm_slice_str("all"));
+        else
+            number(j, "level", (uint64_t)l);
         report_filter(j, &r);
         close_with(j, "}");
     }
@@ -228,7 +233,8 @@ static void report_state(struct tamis_db *db, const tm_view *v, json *j)
     number(j, "iterators", atomic_load_explicit(&db->iterators, memory_order_relaxed));
     number(j, "open_files", tm_table_cache_open_files(db->files));
     text(j, "stall", tm_slice_str(stalls[atomic_load_explicit(&db->stall, memory_order_relaxed)]));
-    number(j, "slowed_to_bytes_per_second", atomic_load_explicit(&db->delay_rate, memory_order_relaxed));
+    number(j, "slowed_to_bytes_per_second",
+           atomic_load_explicit(&db->delay_rate, memory_order_relaxed));
     number(j, "poisoned", atomic_load_explicit(&db->poisoned, memory_order_relaxed));
     tm_mutex_lock(&db->mu.m);
     int background = db->mu.background_status;

@@ -40,12 +40,16 @@ static int search_memtables(tm_search *s)
         uint64_t cover = 0, trailer = 0;
         TM_TRY(tm_memtable_range_cover(m, s->key, s->seq, &cover, s->rc.err));
         s->cover = TM_MAX(s->cover, cover);
-        bool found = tm_memtable_get(m, s->key, tm_trailer_seek(s->seq), s->hash, &trailer,
-                                     &s->value);
+        bool found =
+            tm_memtable_get(m, s->key, tm_trailer_seek(s->seq), s->hash, &trailer, &s->value);
         const char *what = i == 0 ? "memtable" : "immutable";
         if (found) {
             int st = verdict(s, trailer);
-            tell(s, what, st == TAMIS_OK ? "found" : s->cover > tm_trailer_seq(trailer) ? "covered" : "deleted", 0);
+            tell(s, what,
+                 st == TAMIS_OK                       ? "found"
+                 : s->cover > tm_trailer_seq(trailer) ? "covered"
+                                                      : "deleted",
+                 0);
             s->mem = m;
             return st;
         }

@@ -14,16 +14,16 @@ typedef struct tm_search {
     tm_family *family;
     const tm_view *view;
     tm_slice key;
-    uint64_t seq;           // newest sequence number that is seen
-    uint64_t hash;          // of key with the store's seed
-    tm_read_ctx rc;         // mode, no_fill, step, step_ctx, err are the caller's
+    uint64_t seq;   // newest sequence number that is seen
+    uint64_t hash;  // of key with the store's seed
+    tm_read_ctx rc; // mode, no_fill, step, step_ctx, err are the caller's
     // Out, where the result is OK.
     tm_slice value;
-    tm_memtable *mem;       // where it stands: a memtable of the view,
-    tm_cached *block;       // or a block (tm_found.block)
+    tm_memtable *mem; // where it stands: a memtable of the view,
+    tm_cached *block; // or a block (tm_found.block)
     // Private.
-    uint64_t cover;         // newest range delete over key so far
-    uint32_t levels;        // bit set: counts[level] is in use
+    uint64_t cover;  // newest range delete over key so far
+    uint32_t levels; // bit set: counts[level] is in use
     tm_read_counts counts[TM_LEVELS];
 } tm_search;
 

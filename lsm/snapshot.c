@@ -23,8 +23,10 @@ void tm_snapshots_add(tm_snapshots *s, tamis_snapshot *snap, const _Atomic uint6
     snap->seq = atomic_load_explicit(last_seq, memory_order_acquire);
     snap->next = NULL;
     snap->prev = s->newest;
-    if (s->newest != NULL) s->newest->next = snap;
-    else s->oldest = snap;
+    if (s->newest != NULL)
+        s->newest->next = snap;
+    else
+        s->oldest = snap;
     s->newest = snap;
     s->count++;
     tm_mutex_unlock(&s->m);
@@ -33,10 +35,14 @@ void tm_snapshots_add(tm_snapshots *s, tamis_snapshot *snap, const _Atomic uint6
 void tm_snapshots_remove(tm_snapshots *s, tamis_snapshot *snap)
 {
     tm_mutex_lock(&s->m);
-    if (snap->prev != NULL) snap->prev->next = snap->next;
-    else s->oldest = snap->next;
-    if (snap->next != NULL) snap->next->prev = snap->prev;
-    else s->newest = snap->prev;
+    if (snap->prev != NULL)
+        snap->prev->next = snap->next;
+    else
+        s->oldest = snap->next;
+    if (snap->next != NULL)
+        snap->next->prev = snap->prev;
+    else
+        s->newest = snap->prev;
     s->count--;
     tm_mutex_unlock(&s->m);
 }

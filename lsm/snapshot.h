@@ -43,8 +43,10 @@ static inline size_t tm_stripe_of(const tm_stripes *s, uint64_t seq)
     size_t low = 0, high = s->count;
     while (low < high) {
         size_t mid = (low + high) / 2;
-        if (s->seqs[mid] < seq) low = mid + 1;
-        else high = mid;
+        if (s->seqs[mid] < seq)
+            low = mid + 1;
+        else
+            high = mid;
     }
     return low;
 }

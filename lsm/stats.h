@@ -57,7 +57,7 @@ typedef struct tm_stats_shard {
 
 typedef struct tm_stats {
     _Atomic(tm_stats_shard *) shards[TM_STATS_SHARDS + 1]; // made at first use
-    tm_stats_shard spare; // where memory ended: shared
+    tm_stats_shard spare;                                  // where memory ended: shared
 } tm_stats;
 
 void tm_stats_init(tm_stats *s);

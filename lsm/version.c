@@ -115,8 +115,10 @@ static uint32_t first_not_before(const tm_version *v, uint32_t l, tm_slice key)
     }
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
-        if (tm_file_locate(&v->order, level->files[mid]->meta, key) > 0) low = mid + 1;
-        else high = mid;
+        if (tm_file_locate(&v->order, level->files[mid]->meta, key) > 0)
+            low = mid + 1;
+        else
+            high = mid;
     }
     return low;
 }
@@ -234,9 +236,8 @@ static int fill_level(const tm_version *base, const tm_version_drop *drops, size
     for (uint32_t i = 0; i < level->count; i++) {
         const tm_table_meta *m = level->files[i]->meta;
         level->tables[i] = level->files[i]->table;
-        level->heads[i] = m->flags & TM_TABLE_UNBOUNDED
-                              ? UINT64_MAX
-                              : tm_head64(m->largest.data, m->largest.len);
+        level->heads[i] =
+            m->flags & TM_TABLE_UNBOUNDED ? UINT64_MAX : tm_head64(m->largest.data, m->largest.len);
         level->bytes += m->file_bytes;
         v->entries += m->entries;
         v->has_ranges = v->has_ranges || m->range_deletes > 0;

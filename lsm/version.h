@@ -41,14 +41,15 @@ struct tm_file_ref { // one table of the store
 };
 
 // Takes the table (also on failure). Born with one reference.
-int tm_file_ref_create(tm_table *table, tm_dead_files *dead, tm_file_ref **out, tamis_error *err) TM_CHECK_RESULT;
+int tm_file_ref_create(tm_table *table, tm_dead_files *dead, tm_file_ref **out,
+                       tamis_error *err) TM_CHECK_RESULT;
 void tm_file_ref_get(tm_file_ref *f);
 void tm_file_ref_put(tm_file_ref *f); // NULL is fine
 
 typedef struct tm_level {
     tm_file_ref **files;
-    tm_table **tables;  // the same, as level iterators want them
-    uint64_t *heads;    // tm_head64 of the largest keys, for the first cut of a search (bytewise)
+    tm_table **tables; // the same, as level iterators want them
+    uint64_t *heads;   // tm_head64 of the largest keys, for the first cut of a search (bytewise)
     uint32_t count;
     uint64_t bytes;
 } tm_level;
@@ -62,7 +63,8 @@ typedef struct tm_version {
     tm_level levels[TM_LEVELS];
 } tm_version;
 
-int tm_version_create(const tm_order *order, tm_version **out, tamis_error *err) TM_CHECK_RESULT; // empty
+int tm_version_create(const tm_order *order, tm_version **out,
+                      tamis_error *err) TM_CHECK_RESULT; // empty
 void tm_version_ref(tm_version *v);
 void tm_version_unref(tm_version *v); // NULL is fine
 

@@ -90,8 +90,9 @@ int tm_block_init(tm_block *b, tm_slice raw, uint32_t entries, bool bytewise, ui
     b->raw = raw.data;
     b->offsets = offsets;
     b->n = entries;
-    const char *wrong = raw.len > TM_MAX_BLOCK_RAW ? "it is too long"
-                                                   : place_columns(b, raw, bytewise, &values, &entries_at);
+    const char *wrong = raw.len > TM_MAX_BLOCK_RAW
+                            ? "it is too long"
+                            : place_columns(b, raw, bytewise, &values, &entries_at);
     if (wrong == NULL) wrong = fill_offsets(b, raw, values, entries_at, offsets);
     if (wrong == NULL) return TAMIS_OK;
     b->n = 0;
@@ -167,8 +168,10 @@ static uint32_t search_equal(const tm_block *b, uint32_t low, uint32_t high, uin
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
         int c = compare_suffix(b, mid, head, suffix);
-        if (c < 0 || (c == 0 && tm_block_trailer(b, mid) > trailer)) low = mid + 1;
-        else high = mid;
+        if (c < 0 || (c == 0 && tm_block_trailer(b, mid) > trailer))
+            low = mid + 1;
+        else
+            high = mid;
     }
     *equal = low < b->n && compare_suffix(b, low, head, suffix) == 0;
     return low;
@@ -195,8 +198,10 @@ static uint32_t lower_bound(const tm_block *b, const tm_order *order, tm_slice k
         while (low < high) {
             uint32_t mid = low + (high - low) / 2;
             int c = tm_order_compare(order, tm_block_rest(b, mid), key);
-            if (c < 0 || (c == 0 && tm_block_trailer(b, mid) > trailer)) low = mid + 1;
-            else high = mid;
+            if (c < 0 || (c == 0 && tm_block_trailer(b, mid) > trailer))
+                low = mid + 1;
+            else
+                high = mid;
         }
         *equal = low < b->n && tm_order_compare(order, tm_block_rest(b, low), key) == 0;
         return low;

@@ -116,7 +116,8 @@ static void plan(const tm_block_builder *b, layout *l)
     }
     l->seqs = l->values + (l->flags & TM_ENTRIES_ONE_VALUE_LEN ? 0 : l->value_width * n);
     l->kinds = l->seqs;
-    if (!(l->flags & TM_ENTRIES_ONE_SEQ)) l->kinds += l->flags & TM_ENTRIES_WIDE_SEQ ? 8 * n : 4 * n;
+    if (!(l->flags & TM_ENTRIES_ONE_SEQ))
+        l->kinds += l->flags & TM_ENTRIES_WIDE_SEQ ? 8 * n : 4 * n;
     l->entries = l->kinds + (l->flags & TM_ENTRIES_ONE_KIND ? 0 : n);
 }
 
@@ -166,14 +167,19 @@ static void put_columns(const tm_block_builder *b, const layout *l, uint8_t *out
         }
         if (!(l->flags & TM_ENTRIES_ONE_VALUE_LEN)) {
             uint8_t *p = out + l->values + (size_t)l->value_width * i;
-            if (l->value_width == 1) *p = (uint8_t)it->value_len;
-            else if (l->value_width == 2) tm_put16(p, (uint16_t)it->value_len);
-            else tm_put32(p, it->value_len);
+            if (l->value_width == 1)
+                *p = (uint8_t)it->value_len;
+            else if (l->value_width == 2)
+                tm_put16(p, (uint16_t)it->value_len);
+            else
+                tm_put32(p, it->value_len);
         }
         uint64_t delta = tm_trailer_seq(it->trailer) - b->seq_min;
         if (!(l->flags & TM_ENTRIES_ONE_SEQ)) {
-            if (l->flags & TM_ENTRIES_WIDE_SEQ) tm_put64(out + l->seqs + 8 * (size_t)i, delta);
-            else tm_put32(out + l->seqs + 4 * (size_t)i, (uint32_t)delta);
+            if (l->flags & TM_ENTRIES_WIDE_SEQ)
+                tm_put64(out + l->seqs + 8 * (size_t)i, delta);
+            else
+                tm_put32(out + l->seqs + 4 * (size_t)i, (uint32_t)delta);
         }
         if (!(l->flags & TM_ENTRIES_ONE_KIND)) out[l->kinds + i] = (uint8_t)it->trailer;
     }

@@ -37,8 +37,7 @@ int tm_decompress(const tm_frame *f, const uint8_t *payload, uint8_t *out, uint6
     }
     int n = LZ4_decompress_safe((const char *)payload, (char *)out, (int)f->stored, (int)f->raw);
     if (n >= 0 && (uint32_t)n == f->raw) return TAMIS_OK;
-    return tm_fail_corrupt(err, file_number, offset,
-                           "%06llu.sst: %s block at offset %llu cannot be decompressed",
-                           (unsigned long long)file_number, tm_block_kind_name(f->kind),
-                           (unsigned long long)offset);
+    return tm_fail_corrupt(
+        err, file_number, offset, "%06llu.sst: %s block at offset %llu cannot be decompressed",
+        (unsigned long long)file_number, tm_block_kind_name(f->kind), (unsigned long long)offset);
 }

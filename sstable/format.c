@@ -72,8 +72,8 @@ int tm_table_header_decode(tm_table_header *h, const uint8_t bytes[TM_TABLE_HEAD
 
 const char *tm_block_kind_name(uint8_t kind)
 {
-    static const char *const names[] = {"data", "index", "filter", "top-level", "range-delete",
-                                        "properties"};
+    static const char *const names[] = {"data",      "index",        "filter",
+                                        "top-level", "range-delete", "properties"};
     if (kind < TM_BLOCK_DATA || kind > TM_BLOCK_PROPERTIES) return "unknown";
     return names[kind - TM_BLOCK_DATA];
 }
@@ -94,8 +94,8 @@ void tm_frame_encode(tm_frame *f, uint8_t *frame, const uint8_t id[16], uint64_t
     tm_put32(frame + 12, f->stored);
     tm_put32(frame + 16, f->raw);
     tm_put32(frame + 20, f->entries);
-    f->checksum = tm_checksum(frame + 8, TM_FRAME_BYTES - 8 + (size_t)f->stored) ^
-                  place_modifier(id, offset);
+    f->checksum =
+        tm_checksum(frame + 8, TM_FRAME_BYTES - 8 + (size_t)f->stored) ^ place_modifier(id, offset);
     tm_put64(frame, f->checksum);
 }
 
@@ -134,14 +134,15 @@ int tm_frame_decode(tm_frame *f, const uint8_t bytes[TM_FRAME_BYTES], uint64_t r
 int tm_frame_verify(const tm_frame *f, const uint8_t *bytes, const uint8_t id[16],
                     uint64_t file_number, uint64_t offset, tamis_error *err)
 {
-    uint64_t found = tm_checksum(bytes + 8, TM_FRAME_BYTES - 8 + (size_t)f->stored) ^
-                     place_modifier(id, offset);
+    uint64_t found =
+        tm_checksum(bytes + 8, TM_FRAME_BYTES - 8 + (size_t)f->stored) ^ place_modifier(id, offset);
     if (TM_LIKELY(found == f->checksum)) return TAMIS_OK;
     return tm_fail_corrupt(err, file_number, offset,
                            "%06llu.sst: %s block at offset %llu: checksum %016llx expected, "
-                           "%016llx found", (unsigned long long)file_number,
-                           tm_block_kind_name(f->kind), (unsigned long long)offset,
-                           (unsigned long long)f->checksum, (unsigned long long)found);
+                           "%016llx found",
+                           (unsigned long long)file_number, tm_block_kind_name(f->kind),
+                           (unsigned long long)offset, (unsigned long long)f->checksum,
+                           (unsigned long long)found);
 }
 
 int tm_frame_expect(const tm_frame *f, tm_block_kind kind, uint64_t file_number, uint64_t offset,
@@ -150,7 +151,8 @@ int tm_frame_expect(const tm_frame *f, tm_block_kind kind, uint64_t file_number,
     if (TM_LIKELY(f->kind == kind)) return TAMIS_OK;
     return tm_fail_corrupt(err, file_number, offset,
                            "%06llu.sst: block at offset %llu: a %s block was expected, a %s block "
-                           "found", (unsigned long long)file_number, (unsigned long long)offset,
+                           "found",
+                           (unsigned long long)file_number, (unsigned long long)offset,
                            tm_block_kind_name((uint8_t)kind), tm_block_kind_name(f->kind));
 }
 
@@ -209,10 +211,11 @@ tm_property_type tm_property_type_of(tm_slice name)
 {
     static const char *const texts[] = {"comparator", "compression", "family", "filter", "writer"};
     static const char *const numbers[] = {
-        "created_ms",  "data_blocks",     "data_bytes",          "deletes",      "entries",
-        "family_id",   "filter_bytes",    "filter_expected_ppb", "filter_keys",  "filter_millibits",
-        "index_bytes", "keys",            "max_seq",             "merges",       "min_seq",
-        "partitions",  "range_deletes",   "raw_bytes"};
+        "created_ms",    "data_blocks",      "data_bytes",   "deletes",
+        "entries",       "family_id",        "filter_bytes", "filter_expected_ppb",
+        "filter_keys",   "filter_millibits", "index_bytes",  "keys",
+        "max_seq",       "merges",           "min_seq",      "partitions",
+        "range_deletes", "raw_bytes"};
     for (size_t i = 0; i < TM_COUNT(texts); i++) {
         if (tm_slice_equal(name, tm_slice_str(texts[i]))) return TM_PROPERTY_TEXT;
     }

@@ -27,8 +27,11 @@ void tm_range_builder_deinit(tm_range_builder *b)
 int tm_range_builder_add(tm_range_builder *b, tm_slice start, tm_slice limit, uint64_t seq)
 {
     size_t kept = b->bytes.len;
-    item it = {.seq = seq, .start = kept, .start_len = (uint32_t)start.len,
-               .limit = kept + start.len, .limit_len = (uint32_t)limit.len,
+    item it = {.seq = seq,
+               .start = kept,
+               .start_len = (uint32_t)start.len,
+               .limit = kept + start.len,
+               .limit_len = (uint32_t)limit.len,
                .unbounded = limit.len == 0};
     int st = tm_buf_append(&b->bytes, start.data, start.len);
     if (st == TAMIS_OK) st = tm_buf_append(&b->bytes, limit.data, limit.len);
@@ -59,11 +62,11 @@ int tm_range_builder_add_set(tm_range_builder *b, const tm_range_set *s)
 typedef struct sweep {
     const tm_order *order;
     const uint8_t *bytes;
-    item *items;       // by start, ascending
-    uint32_t n, next;  // items before next were active once
-    tm_slice *edges;   // all starts and limits, ascending, each once
+    item *items;      // by start, ascending
+    uint32_t n, next; // items before next were active once
+    tm_slice *edges;  // all starts and limits, ascending, each once
     uint32_t edge_count;
-    uint32_t *active;  // items that cover the stretch at hand
+    uint32_t *active; // items that cover the stretch at hand
     uint32_t active_count;
     tm_buf fragments, seqs;
 } sweep;
@@ -121,8 +124,8 @@ static void sort_items(sweep *s)
         }
         uint32_t hole = begin, child;
         while ((child = 2 * hole + 1) < end) {
-            if (child + 1 < end &&
-                tm_order_compare(s->order, start_of(s, &a[child]), start_of(s, &a[child + 1])) < 0) {
+            if (child + 1 < end && tm_order_compare(s->order, start_of(s, &a[child]),
+                                                    start_of(s, &a[child + 1])) < 0) {
                 child++;
             }
             if (tm_order_compare(s->order, start_of(s, &moved), start_of(s, &a[child])) >= 0) break;
@@ -157,8 +160,8 @@ static void step_to(sweep *s, tm_slice edge)
     for (; s->next < s->n; s->next++) {
         const item *it = &s->items[s->next];
         if (tm_order_compare(s->order, start_of(s, it), edge) > 0) break;
-        bool empty = !it->unbounded &&
-                     tm_order_compare(s->order, start_of(s, it), limit_of(s, it)) >= 0;
+        bool empty =
+            !it->unbounded && tm_order_compare(s->order, start_of(s, it), limit_of(s, it)) >= 0;
         if (!empty) activate(s, s->next);
     }
 }
@@ -257,8 +260,10 @@ uint32_t tm_range_set_find(const tm_range_set *s, const tm_order *order, tm_slic
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
         const tm_range_fragment *f = &s->fragments[mid];
-        if (!f->unbounded && tm_order_compare(order, f->limit, key) <= 0) low = mid + 1;
-        else high = mid;
+        if (!f->unbounded && tm_order_compare(order, f->limit, key) <= 0)
+            low = mid + 1;
+        else
+            high = mid;
     }
     return low;
 }
@@ -272,8 +277,10 @@ uint64_t tm_range_set_cover(const tm_range_set *s, const tm_order *order, tm_sli
     uint32_t low = f->first, high = f->first + f->count; // descending: the first that is <= seq
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
-        if (s->seqs[mid] > seq) low = mid + 1;
-        else high = mid;
+        if (s->seqs[mid] > seq)
+            low = mid + 1;
+        else
+            high = mid;
     }
     return low < f->first + f->count ? s->seqs[low] : 0;
 }

@@ -30,24 +30,29 @@ typedef struct tm_range_set { // all-zero is the empty set
 
 // Collects range deletes in any order, then makes the set.
 typedef struct tm_range_builder {
-    tm_buf bytes;   // starts and limits
-    tm_buf items;   // fixed-size records into bytes
+    tm_buf bytes; // starts and limits
+    tm_buf items; // fixed-size records into bytes
     uint32_t n;
 } tm_range_builder;
 void tm_range_builder_init(tm_range_builder *b);
 void tm_range_builder_deinit(tm_range_builder *b);
 // start >= limit covers nothing and is dropped; an empty limit is "to the end".
-int tm_range_builder_add(tm_range_builder *b, tm_slice start, tm_slice limit, uint64_t seq) TM_CHECK_RESULT;
+int tm_range_builder_add(tm_range_builder *b, tm_slice start, tm_slice limit,
+                         uint64_t seq) TM_CHECK_RESULT;
 int tm_range_builder_add_set(tm_range_builder *b, const tm_range_set *s) TM_CHECK_RESULT;
-int tm_range_builder_finish(const tm_range_builder *b, const tm_order *order, tm_range_set *out) TM_CHECK_RESULT;
+int tm_range_builder_finish(const tm_range_builder *b, const tm_order *order,
+                            tm_range_set *out) TM_CHECK_RESULT;
 
 void tm_range_set_deinit(tm_range_set *s);
 // The newest covering number <= seq at key; 0 if none.
-uint64_t tm_range_set_cover(const tm_range_set *s, const tm_order *order, tm_slice key, uint64_t seq);
+uint64_t tm_range_set_cover(const tm_range_set *s, const tm_order *order, tm_slice key,
+                            uint64_t seq);
 // The first fragment whose limit is beyond key (n if none), to walk or skip with.
 uint32_t tm_range_set_find(const tm_range_set *s, const tm_order *order, tm_slice key);
-int tm_range_set_encode(const tm_range_set *s, tm_buf *out) TM_CHECK_RESULT; // the block of format.md
+int tm_range_set_encode(const tm_range_set *s,
+                        tm_buf *out) TM_CHECK_RESULT; // the block of format.md
 // Checks order, bounds and counts; CORRUPT (file and offset are the caller's to fill).
-int tm_range_set_decode(tm_range_set *s, tm_slice raw, const tm_order *order, tamis_error *err) TM_CHECK_RESULT;
+int tm_range_set_decode(tm_range_set *s, tm_slice raw, const tm_order *order,
+                        tamis_error *err) TM_CHECK_RESULT;
 
 #endif // TM_RANGE_SET_H

@@ -13,7 +13,7 @@
 // caller starts again in the other mode. TM_READ_PINNED: outside epochs; each block is pinned, read
 // from the file if need be, and let go by tm_read_ctx_reset. A comparator of the user's is called
 // outside epochs only. TM_READ_CACHED is PINNED without I/O: BUSY where a block is not in memory.
-// After BUSY the counts of that attempt are the caller's to take back.
+// BUSY fills no error, and the counts of that attempt are the caller's to take back.
 //
 // Threads: a table may be used by any thread; a context belongs to one.
 #ifndef TM_TABLE_H

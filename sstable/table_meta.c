@@ -37,7 +37,7 @@ static int encode(const tm_table_meta *m, tm_buf *out)
     TM_TRY(tm_buf_put_varint(out, m->file_bytes));
     TM_TRY(tm_buf_put_varint(out, m->tail_offset));
     TM_TRY(tm_buf_append(out, m->digest, sizeof m->digest));
-    const uint64_t figures[] = {m->entries, m->deletes, m->range_deletes,
+    const uint64_t figures[] = {m->entries,   m->deletes, m->range_deletes,
                                 m->raw_bytes, m->min_seq, m->max_seq};
     for (size_t i = 0; i < TM_COUNT(figures); i++) TM_TRY(tm_buf_put_varint(out, figures[i]));
     TM_TRY(tm_buf_put_slice(out, tm_buf_slice(&m->smallest)));
@@ -79,7 +79,7 @@ int tm_table_meta_decode(tm_table_meta *m, tm_slice record, tamis_error *err)
     d.file_bytes = tm_read_varint(&c);
     d.tail_offset = tm_read_varint(&c);
     tm_slice digest = tm_read_bytes(&c, sizeof d.digest);
-    uint64_t *figures[] = {&d.entries, &d.deletes, &d.range_deletes,
+    uint64_t *figures[] = {&d.entries,   &d.deletes, &d.range_deletes,
                            &d.raw_bytes, &d.min_seq, &d.max_seq};
     for (size_t i = 0; i < TM_COUNT(figures); i++) *figures[i] = tm_read_varint(&c);
     tm_slice smallest = tm_read_slice(&c), largest = tm_read_slice(&c);

@@ -8,16 +8,16 @@
 #include "base/ikey.h"
 
 #define TM_TABLE_LARGEST_EXCLUSIVE 1u // the largest key is the end of a range delete
-#define TM_TABLE_UNBOUNDED 2u         // a range delete goes to the end
+#define TM_TABLE_UNBOUNDED         2u // a range delete goes to the end
 
 typedef struct tm_table_meta {
     uint64_t number;
     uint8_t id[16];
     uint64_t file_bytes;
-    uint64_t tail_offset;  // of the first of range block, properties, top level, footer
-    uint8_t digest[16];    // XXH3-128 of the file
+    uint64_t tail_offset; // of the first of range block, properties, top level, footer
+    uint8_t digest[16];   // XXH3-128 of the file
     uint64_t entries, deletes, range_deletes;
-    uint64_t raw_bytes;    // keys and values as given
+    uint64_t raw_bytes; // keys and values as given
     uint64_t min_seq, max_seq;
     tm_buf smallest, largest; // user keys
     uint32_t flags;
@@ -29,7 +29,7 @@ typedef struct tm_table_meta {
 void tm_table_meta_init(tm_table_meta *m);
 void tm_table_meta_deinit(tm_table_meta *m);
 int tm_table_meta_copy(tm_table_meta *to, const tm_table_meta *from) TM_CHECK_RESULT; // to is empty
-int tm_table_meta_encode(const tm_table_meta *m, tm_buf *out) TM_CHECK_RESULT; // appended
+int tm_table_meta_encode(const tm_table_meta *m, tm_buf *out) TM_CHECK_RESULT;        // appended
 // A record that does not parse: CORRUPT (file and offset are the caller's to fill).
 int tm_table_meta_decode(tm_table_meta *m, tm_slice record, tamis_error *err) TM_CHECK_RESULT;
 

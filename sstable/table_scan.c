@@ -14,10 +14,10 @@ typedef struct table_scan {
     tm_table_scan_options o;
     uint64_t number, file_bytes, tail;
     uint8_t id[16];
-    uint64_t at;            // offset of the next frame
-    uint64_t window_at;     // what window holds: [window_at, window_at + window.len)
+    uint64_t at;        // offset of the next frame
+    uint64_t window_at; // what window holds: [window_at, window_at + window.len)
     tm_buf window;
-    tm_buf raw;             // the block at hand, decompressed
+    tm_buf raw; // the block at hand, decompressed
     tm_buf offsets;
     tm_block block;
     uint32_t i;
@@ -47,7 +47,8 @@ static int need(table_scan *s, uint64_t offset, size_t n)
     s->window.len = kept;
     s->window_at = offset;
     if (tm_buf_reserve(&s->window, want - kept) != TAMIS_OK) return tm_fail_nomem(&s->base.error);
-    TM_TRY(tm_file_read(s->file, offset + kept, s->window.data + kept, want - kept, &s->base.error));
+    TM_TRY(
+        tm_file_read(s->file, offset + kept, s->window.data + kept, want - kept, &s->base.error));
     s->window.len = want;
     if (s->o.on_read != NULL) s->o.on_read(s->o.on_read_ctx, want - kept);
     return TAMIS_OK;
@@ -74,9 +75,8 @@ static int open_block(table_scan *s, const tm_frame *f, uint64_t offset)
     }
     TM_TRY(tm_decompress(f, window_at(s, offset) + TM_FRAME_BYTES, s->raw.data, s->number, offset,
                          err));
-    return tm_block_init(&s->block, tm_slice_of(s->raw.data, f->raw), f->entries,
-                         s->order.bytewise, (uint32_t *)(void *)s->offsets.data, s->number, offset,
-                         err);
+    return tm_block_init(&s->block, tm_slice_of(s->raw.data, f->raw), f->entries, s->order.bytewise,
+                         (uint32_t *)(void *)s->offsets.data, s->number, offset, err);
 }
 
 // Reads and checks the frame at offset, which ends at or before limit.
@@ -84,8 +84,7 @@ static int read_frame(table_scan *s, uint64_t offset, uint64_t limit, tm_frame *
 {
     tamis_error *err = &s->base.error;
     if (limit - offset < TM_FRAME_BYTES) {
-        return tm_fail_corrupt(err, s->number, offset,
-                               "%06llu.sst: block at offset %llu is cut",
+        return tm_fail_corrupt(err, s->number, offset, "%06llu.sst: block at offset %llu is cut",
                                (unsigned long long)s->number, (unsigned long long)offset);
     }
     TM_TRY(need(s, offset, TM_FRAME_BYTES));
@@ -102,12 +101,13 @@ static void give_entry(table_scan *s)
     uint8_t *out = s->keys[turn];
     tm_slice key = tm_slice_of(out, tm_block_key(&s->block, s->i, out));
     uint64_t trailer = tm_block_trailer(&s->block, s->i);
-    if (s->has_last && tm_order_compare_internal(&s->order, s->base.key, s->base.trailer, key,
-                                                 trailer) >= 0) {
-        tm_iter_fail(&s->base, tm_fail_corrupt(&s->base.error, s->number, s->at,
-                                               "%06llu.sst: keys before offset %llu are not in "
-                                               "order", (unsigned long long)s->number,
-                                               (unsigned long long)s->at));
+    if (s->has_last &&
+        tm_order_compare_internal(&s->order, s->base.key, s->base.trailer, key, trailer) >= 0) {
+        tm_iter_fail(&s->base,
+                     tm_fail_corrupt(&s->base.error, s->number, s->at,
+                                     "%06llu.sst: keys before offset %llu are not in "
+                                     "order",
+                                     (unsigned long long)s->number, (unsigned long long)s->at));
         return;
     }
     s->turn = turn;
@@ -160,8 +160,10 @@ static void scan_first(tm_iter *it)
 static void scan_next(tm_iter *it)
 {
     table_scan *s = TM_CONTAINER(it, table_scan, base);
-    if (TM_LIKELY(++s->i < s->block.n)) give_entry(s);
-    else next_block(s);
+    if (TM_LIKELY(++s->i < s->block.n))
+        give_entry(s);
+    else
+        next_block(s);
 }
 
 // Where the data block that may hold (key, trailer) begins; s->tail: behind everything.
@@ -185,8 +187,8 @@ static int locate(table_scan *s, tm_slice key, uint64_t trailer, uint64_t *offse
     if (p == s->block.n) return TAMIS_OK;
     tm_top_value top;
     if (!tm_top_value_decode(&top, tm_block_value(&s->block, p), s->tail)) {
-        return tm_fail_corrupt(err, s->number, foot.top_offset, "%06llu.sst: the top level is wrong",
-                               (unsigned long long)s->number);
+        return tm_fail_corrupt(err, s->number, foot.top_offset,
+                               "%06llu.sst: the top level is wrong", (unsigned long long)s->number);
     }
     TM_TRY(read_frame(s, top.index_offset, s->tail, &f));
     TM_TRY(tm_frame_expect(&f, TM_BLOCK_INDEX, s->number, top.index_offset, err));

@@ -14,7 +14,7 @@
 #include "sstable/table_meta.h"
 
 typedef struct tm_table_scan_options {
-    size_t readahead_bytes; // one read; at least one block
+    size_t readahead_bytes;                     // one read; at least one block
     void (*on_read)(void *ctx, uint64_t bytes); // may be NULL; for rate limits and statistics
     void *on_read_ctx;
 } tm_table_scan_options;

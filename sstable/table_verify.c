@@ -19,13 +19,13 @@ typedef struct placed { // a data block of the partition at hand
 typedef struct check {
     tm_file *file;
     const tm_table_meta *meta;
-    const tm_order *order;    // NULL: unknown, and the table is not bytewise
+    const tm_order *order; // NULL: unknown, and the table is not bytewise
     tm_order own;
     void (*finding)(void *ctx, const tamis_error *e);
     int (*progress)(void *ctx, uint64_t bytes);
     void *ctx;
     tm_table_check sum;
-    tamis_error first;        // the first finding
+    tamis_error first; // the first finding
     tm_footer footer;
     tm_block top;
     tm_buf frame, raw, offsets, top_frame, top_raw, top_offsets, scratch;
@@ -33,8 +33,8 @@ typedef struct check {
     uint32_t partition;
     tm_buf blocks, keys, hashes;
     uint64_t partition_entries;
-    uint32_t filter_length;   // of the filter frame that stands before the index
-    bool damaged_partition;   // some of its blocks could not be read: no comparisons
+    uint32_t filter_length; // of the filter frame that stands before the index
+    bool damaged_partition; // some of its blocks could not be read: no comparisons
     // The whole table.
     tm_buf last_key;
     uint64_t last_trailer;
@@ -102,7 +102,8 @@ static int inflate(check *c, const tm_frame *f, const tm_buf *frame, tm_buf *raw
     tamis_error e = {0};
     tm_buf_clear(raw);
     if (tm_buf_reserve(raw, f->raw) != TAMIS_OK) return tm_fail_nomem(err);
-    if (tm_decompress(f, frame->data + TM_FRAME_BYTES, raw->data, c->meta->number, offset, &e) != 0) {
+    if (tm_decompress(f, frame->data + TM_FRAME_BYTES, raw->data, c->meta->number, offset, &e) !=
+        0) {
         found(c, &e);
         return TAMIS_CORRUPT;
     }
@@ -412,7 +413,8 @@ static int check_properties(check *c, tamis_error *err)
         found_at(c, at, "the properties cannot be read");
         return TAMIS_OK;
     }
-    if (!c->lost_blocks && (!tm_properties_find_number(raw, "entries", &v) || v != c->sum.entries)) {
+    if (!c->lost_blocks &&
+        (!tm_properties_find_number(raw, "entries", &v) || v != c->sum.entries)) {
         found_at(c, at, "the properties count other entries");
     }
     return TAMIS_OK;
@@ -421,7 +423,8 @@ static int check_properties(check *c, tamis_error *err)
 static void check_totals(check *c)
 {
     const tm_table_meta *m = c->meta;
-    if (c->footer.entries != m->entries) found_at(c, m->tail_offset, "the footer counts other entries");
+    if (c->footer.entries != m->entries)
+        found_at(c, m->tail_offset, "the footer counts other entries");
     if (c->footer.hash_seed != m->hash_seed) found_at(c, m->tail_offset, "another hash seed");
     if (c->lost_blocks) return;
     if (c->sum.entries != m->entries || c->deletes != m->deletes || c->raw_bytes != m->raw_bytes) {
@@ -477,13 +480,16 @@ static int open_file(check *c, tamis_error *err)
     }
     TM_TRY(tm_file_read(c->file, 0, head, sizeof head, err));
     TM_TRY(tm_file_read(c->file, size - sizeof foot, foot, sizeof foot, err));
-    if (tm_table_header_decode(&h, head, c->meta->number, &e) != TAMIS_OK) found(c, &e);
-    else if (!same(h.id, c->meta->id, 16)) found_at(c, 32, "another table than recorded");
+    if (tm_table_header_decode(&h, head, c->meta->number, &e) != TAMIS_OK)
+        found(c, &e);
+    else if (!same(h.id, c->meta->id, 16))
+        found_at(c, 32, "another table than recorded");
     if (tm_footer_decode(&c->footer, foot, size, c->meta->number, &e) != TAMIS_OK) {
         found(c, &e);
         return TAMIS_CORRUPT;
     }
-    if (!same(c->footer.id, c->meta->id, 16) || tm_footer_tail(&c->footer) != c->meta->tail_offset) {
+    if (!same(c->footer.id, c->meta->id, 16) ||
+        tm_footer_tail(&c->footer) != c->meta->tail_offset) {
         found_at(c, size - sizeof foot, "another table than recorded");
         return TAMIS_CORRUPT;
     }
@@ -504,11 +510,15 @@ static int open_file(check *c, tamis_error *err)
 
 int tm_table_verify_file(tm_file *file, const tm_table_meta *meta, const tm_order *order,
                          void (*finding)(void *ctx, const tamis_error *e),
-                         int (*progress)(void *ctx, uint64_t bytes), void *ctx,
-                         tm_table_check *out, tamis_error *err)
+                         int (*progress)(void *ctx, uint64_t bytes), void *ctx, tm_table_check *out,
+                         tamis_error *err)
 {
-    check c = {.file = file, .meta = meta, .order = order, .finding = finding,
-               .progress = progress, .ctx = ctx};
+    check c = {.file = file,
+               .meta = meta,
+               .order = order,
+               .finding = finding,
+               .progress = progress,
+               .ctx = ctx};
     uint64_t ranges;
     c.key = tm_alloc(TM_MAX_KEY_BYTES + TM_BLOCK_KEY_SLACK);
     int st = c.key ? open_file(&c, err) : tm_fail_nomem(err);
@@ -520,8 +530,8 @@ int tm_table_verify_file(tm_file *file, const tm_table_meta *meta, const tm_orde
         TM_GOTO(check_digest(&c, err));
     }
 out:;
-    tm_buf *bufs[] = {&c.frame, &c.raw, &c.offsets, &c.top_frame, &c.top_raw, &c.top_offsets,
-                      &c.scratch, &c.blocks, &c.keys, &c.hashes, &c.last_key};
+    tm_buf *bufs[] = {&c.frame,   &c.raw,    &c.offsets, &c.top_frame, &c.top_raw, &c.top_offsets,
+                      &c.scratch, &c.blocks, &c.keys,    &c.hashes,    &c.last_key};
     for (size_t i = 0; i < TM_COUNT(bufs); i++) tm_buf_deinit(bufs[i]);
     tm_free(c.key);
     if (out != NULL) *out = c.sum;

@@ -27,7 +27,7 @@
 // failure to read, NOMEM. out may be NULL.
 int tm_table_verify_file(tm_file *file, const tm_table_meta *meta, const tm_order *order,
                          void (*finding)(void *ctx, const tamis_error *e),
-                         int (*progress)(void *ctx, uint64_t bytes), void *ctx,
-                         tm_table_check *out, tamis_error *err) TM_CHECK_RESULT;
+                         int (*progress)(void *ctx, uint64_t bytes), void *ctx, tm_table_check *out,
+                         tamis_error *err) TM_CHECK_RESULT;
 
 #endif // TM_TABLE_VERIFY_H

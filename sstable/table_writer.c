@@ -28,12 +28,12 @@ struct tm_table_writer {
     // The data block, the partition, the top level.
     tm_block_builder data, index, top;
     tm_filter_builder filter;
-    uint64_t partition_begin;   // offset of its first data block
+    uint64_t partition_begin; // offset of its first data block
     uint64_t partition_entries;
-    tm_buf last_key;            // of the closed data block whose index entry is still to be made
+    tm_buf last_key; // of the closed data block whose index entry is still to be made
     uint64_t last_trailer;
     tm_index_value last_block;
-    bool index_due;             // there is such a block
+    bool index_due; // there is such a block
     tm_buf separator, scratch;
     tm_range_builder ranges;
     // Figures.
@@ -206,7 +206,8 @@ static int close_partition(tm_table_writer *w, const tm_slice *next, tamis_error
 
 static bool partition_full(const tm_table_writer *w)
 {
-    if (w->o.filter != TM_FILTER_NONE && tm_filter_builder_bytes(&w->filter) >= w->o.partition_bytes) {
+    if (w->o.filter != TM_FILTER_NONE &&
+        tm_filter_builder_bytes(&w->filter) >= w->o.partition_bytes) {
         return true;
     }
     return tm_block_builder_estimate(&w->index) >= w->o.index_bytes;
@@ -262,8 +263,7 @@ static int out_of_order(tm_table_writer *w, tamis_error *err)
                            (unsigned long long)w->number);
 }
 
-static int add(tm_table_writer *w, tm_slice key, uint64_t trailer, tm_slice value,
-               tamis_error *err)
+static int add(tm_table_writer *w, tm_slice key, uint64_t trailer, tm_slice value, tamis_error *err)
 {
     bool new_key = true;
     if (w->has_key) {
@@ -354,8 +354,8 @@ static int fill_properties(tm_table_writer *w, tm_buf *out)
     tm_slice text = tm_slice_str(tm_order_name(&w->o.order));
     double rate = m->entries ? w->expected_rate_sum / (double)m->entries : 0;
     TM_TRY(tm_properties_put(out, "comparator", text));
-    TM_TRY(tm_properties_put(out, "compression",
-                             tm_slice_str(w->o.compression == TM_COMPRESSION_LZ4 ? "lz4" : "none")));
+    TM_TRY(tm_properties_put(
+        out, "compression", tm_slice_str(w->o.compression == TM_COMPRESSION_LZ4 ? "lz4" : "none")));
     TM_TRY(tm_properties_put_number(out, "created_ms", w->o.created_ms));
     TM_TRY(tm_properties_put_number(out, "data_blocks", w->data_blocks));
     TM_TRY(tm_properties_put_number(out, "data_bytes", w->data_bytes));
@@ -396,9 +396,11 @@ static int put_ranges(tm_table_writer *w, tm_footer *foot, tamis_error *err)
         w->required |= TM_TABLE_HAS_RANGE_DELETES;
         foot->fragments = set.n;
         st = tm_range_set_encode(&set, &w->raw);
-        if (st != TAMIS_OK) st = tm_fail_nomem(err);
-        else st = put_frame(w, TM_BLOCK_RANGE, tm_buf_slice(&w->raw), set.n, true,
-                            &foot->range_offset, &foot->range_length, err);
+        if (st != TAMIS_OK)
+            st = tm_fail_nomem(err);
+        else
+            st = put_frame(w, TM_BLOCK_RANGE, tm_buf_slice(&w->raw), set.n, true,
+                           &foot->range_offset, &foot->range_length, err);
     }
     tm_range_set_deinit(&set);
     return st;

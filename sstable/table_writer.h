@@ -23,16 +23,16 @@ typedef enum tm_compression { TM_COMPRESSION_NONE = 0, TM_COMPRESSION_LZ4 = 1 } 
 
 typedef struct tm_table_writer_options {
     tm_order order;
-    uint32_t block_bytes;      // raw size at which a data block is closed
-    uint32_t partition_bytes;  // filter size at which a partition is cut
-    uint32_t index_bytes;      // index size at which a partition is cut
+    uint32_t block_bytes;     // raw size at which a data block is closed
+    uint32_t partition_bytes; // filter size at which a partition is cut
+    uint32_t index_bytes;     // index size at which a partition is cut
     tm_compression compression;
     tm_filter_kind filter;
     uint32_t filter_millibits; // bits a key times 1,000
     uint64_t hash_seed;
     uint32_t family_id;
-    tm_slice family_name;      // borrowed until finish
-    uint8_t id[16];            // random, the caller's
+    tm_slice family_name; // borrowed until finish
+    uint8_t id[16];       // random, the caller's
     uint64_t created_ms;
     uint64_t write_back_bytes; // start write-back each time so much was written; 0 = never
     // Called for each raw byte run handed to the file, for rate limits; may be NULL, may wait.
@@ -55,7 +55,8 @@ uint64_t tm_table_writer_entries(const tm_table_writer *w); // point entries so 
 size_t tm_table_writer_memory(const tm_table_writer *w);    // bytes it holds
 // Writes what is left, syncs, closes. meta (empty before) gets everything, bounds with range
 // deletes included. A table with no entry and no range delete is refused: MISUSE.
-int tm_table_writer_finish(tm_table_writer *w, tm_table_meta *meta, tamis_error *err) TM_CHECK_RESULT;
+int tm_table_writer_finish(tm_table_writer *w, tm_table_meta *meta,
+                           tamis_error *err) TM_CHECK_RESULT;
 void tm_table_writer_destroy(tm_table_writer *w); // NULL is fine
 
 #endif // TM_TABLE_WRITER_H

@@ -560,7 +560,7 @@ END_TEST
 
 // The store of the enter is held back behind stores that miss the cache, to be overtaken by the
 // load of the pointer: without the fences the reader is not seen inside.
-enum { PAGES = 4096, PAGE = 4096, DELAYS = 24, FENCED_SWAPS = 20000 };
+enum { PAGES = 4096, PAGE = 4096, DELAYS = 40, LINGER = 3000, FENCED_SWAPS = 20000 };
 
 static void *delayed_reader_run(void *arg)
 {
@@ -573,7 +573,7 @@ static void *delayed_reader_run(void *arg)
         }
         tm_epoch_slot *s = tm_epoch_enter();
         item *i = atomic_load_explicit(&shared[0], memory_order_acquire);
-        for (int k = 0; k < 20; k++) {
+        for (int k = 0; k < LINGER; k++) {
             if (*(volatile uint64_t *)&i->magic != ALIVE) atomic_fetch_add(&bad_reads, 1);
         }
         tm_epoch_exit(s);

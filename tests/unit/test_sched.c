@@ -384,7 +384,8 @@ static void late_run(tm_job *job)
     late *l = TM_CONTAINER(job, late, job);
     atomic_fetch_add(&l->runs, 1);
     atomic_store(&l->begun, 1);
-    while (tm_sched_pending(l->s) != 1) tm_thread_yield(); // the other job was cancelled
+    while (tm_sched_pending(l->s) != 2) tm_thread_yield(); // another job waits
+    while (tm_sched_pending(l->s) != 1) tm_thread_yield(); // and was cancelled
     tm_sched_submit(l->s, TM_LANE_HIGH, job);
 }
 

@@ -345,7 +345,7 @@ END_TEST
 START_TEST(testimony_at_every_place_of_the_window)
 {
     static const uint8_t zeros[64];
-    for (size_t n = 256 * 1024 - 128 - 150; n < 256 * 1024 - 128; n++) {
+    for (size_t n = 256 * 1024 - 160; n < 256 * 1024 + 10; n++) {
         tm_wal_writer *w = new_log(0);
         append_ok(w, n, 0);
         CK_OK(tm_wal_writer_sync(w, err));
