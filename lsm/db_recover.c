@@ -216,6 +216,9 @@ static int open_logs(recovery *r, tamis_error *err)
         int st = tm_wal_reader_open(r->db->dir, name, number, TM_WAL_LOG, r->db->store_id,
                                     &r->logs[i], &e);
         if (st == TAMIS_CORRUPT) {
+            bool begun = false;
+            TM_TRY(tm_wal_was_begun(r->db->dir, name, number, r->db->store_id, &begun, err));
+            if (begun) return tm_fail_copy(err, &e);
             if (bad_at == n) {
                 bad = e;
                 bad_at = i;
@@ -236,15 +239,6 @@ static int open_logs(recovery *r, tamis_error *err)
             return tm_fail_corrupt(err, h->previous, 0,
                                    "log %06llu.log is missing: %06llu.log follows it",
                                    (unsigned long long)h->previous, (unsigned long long)h->number);
-        }
-        r->manifest_vouched =
-            TM_MAX(r->manifest_vouched, h->manifest == r->manifest ? h->manifest_synced : 0);
-        if (h->manifest > r->manifest) {
-            return tm_fail_corrupt(err, r->manifest, 0,
-                                   "CURRENT names MANIFEST-%06llu, but log %06llu.log was written "
-                                   "under MANIFEST-%06llu",
-                                   (unsigned long long)r->manifest, (unsigned long long)h->number,
-                                   (unsigned long long)h->manifest);
         }
     }
     return TAMIS_OK;
@@ -290,9 +284,6 @@ static int replay_record(void *ctx, const tm_wal_record *rec, tamis_error *err)
     struct tamis_db *db = r->db;
     tm_family *f = db->families[0];
     uint64_t number = tm_wal_reader_header(r->logs[r->first_log])->number;
-    if (rec->manifest == r->manifest) {
-        r->manifest_vouched = TM_MAX(r->manifest_vouched, rec->manifest_synced);
-    }
     if (rec->seal) return TAMIS_OK;
     if (rec->seq <= r->replayed_seq) {
         return tm_fail_corrupt(err, number, rec->offset,
@@ -333,6 +324,7 @@ static int replay_record(void *ctx, const tm_wal_record *rec, tamis_error *err)
     db->alloc_seq = TM_MAX(db->alloc_seq, r->replayed_seq);
     r->records++;
     r->operations += rec->count;
+    tm_memtable_charge(f->mem, db->cache);
     if (tm_memtable_data(f->mem) < db->config.write_buffer) return TAMIS_OK;
     if (!db->readonly) return flush_replayed(r, err);
     if (tm_memtable_bytes(f->mem) > db->config.memory_budget) {
@@ -368,6 +360,19 @@ static int judge_gap(recovery *r, size_t i, const tm_wal_end *end, tamis_error *
     return TAMIS_OK;
 }
 
+// What a log says of the manifest that was in force when it was written.
+static int hear_manifest(recovery *r, uint64_t manifest, uint64_t synced, tamis_error *err)
+{
+    if (manifest > r->manifest) {
+        return tm_fail_corrupt(err, r->manifest, 0,
+                               "CURRENT names MANIFEST-%06llu, but a log was written under "
+                               "MANIFEST-%06llu",
+                               (unsigned long long)r->manifest, (unsigned long long)manifest);
+    }
+    if (manifest == r->manifest) r->manifest_vouched = TM_MAX(r->manifest_vouched, synced);
+    return TAMIS_OK;
+}
+
 static int replay_logs(recovery *r, tamis_error *err)
 {
     for (size_t i = r->first_log; i < r->end_log; i++) {
@@ -379,6 +384,7 @@ static int replay_logs(recovery *r, tamis_error *err)
         TM_TRY(tm_wal_reader_scan(r->logs[i], follows ? next->previous_synced : 0,
                                   follows ? next->previous_end : UINT64_MAX, replay_record, r, &end,
                                   err));
+        TM_TRY(hear_manifest(r, end.manifest, end.manifest_synced, err));
         r->cut_bytes += end.cut_bytes;
         if (!has_next && !end.whole) r->all_whole = false;
         if (follows && end.logical_end < next->previous_end) TM_TRY(judge_gap(r, i, &end, err));

@@ -336,8 +336,10 @@ static int apply_group(struct tamis_db *db, const group *g, uint64_t seq, tamis_
             return tm_db_poison(db, st, &detail);
         }
         seq += w->count;
-        if (w == g->last) return TAMIS_OK;
+        if (w == g->last) break;
     }
+    tm_memtable_charge(db->families[0]->mem, db->cache);
+    return TAMIS_OK;
 }
 
 static int write_group(struct tamis_db *db, group *g, tamis_error *err)

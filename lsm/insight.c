@@ -20,12 +20,14 @@ int tamis_memory_usage(tamis_db *db, tamis_memory *out, tamis_error *err)
     tm_view *v = tm_family_pin_view(db->families[0]);
     for (uint32_t i = 0; i < v->mem_count; i++) m.memtables += tm_memtable_bytes(v->mems[i]);
     tm_view_unref(v);
+    m.memtables = TM_MIN(m.memtables, (uint64_t)u.charged); // one that is written to may have grown
     m.filters = u.bytes[TM_CACHED_FILTER];
     m.indexes = u.bytes[TM_CACHED_INDEX] + u.bytes[TM_CACHED_TOP] + u.bytes[TM_CACHED_RANGE];
     m.data_blocks = u.bytes[TM_CACHED_DATA];
     m.other = u.retired;
-    // What is charged beyond the memtables of the view: buffers of compactions.
-    m.buffers = u.charged > m.memtables ? u.charged - m.memtables : 0;
+    // What is charged beyond the memtables of the view: buffers of compactions, and memtables that
+    // only older views hold.
+    m.buffers = u.charged - m.memtables;
     m.used = m.memtables + m.filters + m.indexes + m.data_blocks + m.buffers + m.other;
     memcpy(out, &m, TM_MIN(out->size, sizeof m));
     return TAMIS_OK;

@@ -115,8 +115,7 @@ int tm_manifest_append(tm_manifest *m, const tm_edit *e, bool *poisoned, tamis_e
                        (unsigned long long)m->number);
     int st = append(m, e, err);
     if (st != TAMIS_OK) {
-        // Undone by the log writer where it could be; else the manifest has to be replaced.
-        m->broken = tm_wal_writer_broken(m->w);
+        m->broken = true; // N3, whether or not the log writer could undo it
         return st;
     }
     st = tm_wal_writer_sync(m->w, err);

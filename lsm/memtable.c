@@ -26,6 +26,8 @@ struct tm_memtable {
     tm_mem_ranges ranges;
     tm_mem_arena arena;               // the writer's
     _Atomic uint64_t entries, deletes; // stored by the writer
+    tm_cache *cache;                  // the writer's: where memory is charged; NULL so far
+    size_t charged;
 };
 
 // ---- Life ---------------------------------------------------------------------------------------
@@ -69,10 +71,20 @@ void tm_memtable_unref(tm_memtable *m)
 {
     // Release: what this thread did with it comes before the free; acquire: the free sees it.
     if (m == NULL || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1) return;
+    if (m->cache != NULL) tm_cache_charge(m->cache, -(int64_t)m->charged);
     tm_mem_ranges_deinit(&m->ranges);
     tm_mem_arena_deinit(&m->arena);
     tm_free(m->filter);
     tm_free(m);
+}
+
+void tm_memtable_charge(tm_memtable *m, tm_cache *cache)
+{
+    size_t bytes = tm_memtable_bytes(m);
+    if (TM_LIKELY(bytes == m->charged)) return;
+    m->cache = cache;
+    tm_cache_charge(cache, (int64_t)bytes - (int64_t)m->charged);
+    m->charged = bytes;
 }
 
 // ---- The filter ---------------------------------------------------------------------------------

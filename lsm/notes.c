@@ -2,6 +2,7 @@
 
 #include "lsm/notes.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "lsm/filename.h"
@@ -16,10 +17,9 @@ int tm_notes_init(tm_notes *n, tamis_error *err)
 
 static void start_file(tm_notes *n)
 {
-    int st =
-        tm_dir_rename(n->dir, TM_NAME_NOTES, n->dir, TM_NAME_NOTES_OLD, TAMIS_RENAME_REPLACE, NULL);
-    if (st != TAMIS_OK && st != TAMIS_NOTFOUND) {
-        // A LOG that cannot be moved is written over by nobody: notes stay off.
+    int sys = n->dir->vfs->rename(n->dir, TM_NAME_NOTES, n->dir, TM_NAME_NOTES_OLD,
+                                  TAMIS_RENAME_REPLACE);
+    if (sys != 0 && sys != ENOENT) { // a LOG that cannot be moved is not written over
         n->dir = NULL;
         return;
     }

@@ -63,7 +63,7 @@ static const row rows[] = {
     {"verify_filters", BOOL, FIELD(verify_filters), 0, 0, 1, "false", "", "",
      "check every \"no\" of a filter by a search: for tests"},
     {"write_buffer", SIZE, FIELD(write_buffer), 0, 0, 64 * GIB, "0", "0", "64GiB",
-     "bytes at which a memtable is flushed; 0 = an eighth of the memory budget"},
+     "bytes at which a memtable is flushed; 0 = 1/16 of the memory budget"},
     {"write_buffers", INT, FIELD(write_buffers), 3, 2, 8, "3", "2", "8",
      "memtables in all, the one in use counted, before writers wait"},
 };
@@ -334,7 +334,7 @@ static int take_struct(tm_config *c, const tamis_options *o, tamis_error *err)
 static int resolve(tm_config *c, tamis_error *err)
 {
     if (c->write_buffer == 0) {
-        c->write_buffer = TM_MIN(TM_MAX(c->memory_budget / 8, 64 * KIB), GIB);
+        c->write_buffer = TM_MIN(TM_MAX(c->memory_budget / 16, 64 * KIB), GIB);
     }
     if (c->write_buffer < 4 * KIB) {
         return tm_fail(err, TAMIS_INVALID, "option write_buffer: out of range (4KiB to 64GiB)");

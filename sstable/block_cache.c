@@ -278,7 +278,7 @@ static bool make_room(tm_cache *c, size_t need)
     }
 }
 
-// Frees what is retired; without the mutex.
+// Frees what is retired, for certain if it is more than share; without the mutex.
 static void reclaim(tm_cache *c, size_t share)
 {
     if (retired(c) == 0) return;
@@ -289,12 +289,6 @@ static void reclaim(tm_cache *c, size_t share)
 
 // ---- Insert and drop ----------------------------------------------------------------------------
 
-static bool fits_with_retired(tm_cache *c, size_t need)
-{
-    size_t now = used(c) + retired(c);
-    return now <= c->budget && c->budget - now >= need;
-}
-
 static tm_cached *reject(tm_cache *c, tm_cached *b)
 {
     set_state(b, STATE_HELD);
@@ -303,9 +297,9 @@ static tm_cached *reject(tm_cache *c, tm_cached *b)
     return b;
 }
 
-// With the mutex. NULL: no room for now, memory must be reclaimed.
-static tm_cached *try_insert(tm_cache *c, tm_cache_slot *slot, tm_cached *parent, tm_cached *b,
-                             bool cold)
+// With the mutex.
+static tm_cached *insert(tm_cache *c, tm_cache_slot *slot, tm_cached *parent, tm_cached *b,
+                         bool cold)
 {
     tm_cached *other = atomic_load_explicit(slot, memory_order_relaxed);
     if (other != NULL) {
@@ -317,7 +311,6 @@ static tm_cached *try_insert(tm_cache *c, tm_cache_slot *slot, tm_cached *parent
     if (b->charge > room / 2 || !make_room(c, b->charge)) return reject(c, b);
     // Making room may have evicted the parent: with its own parent, which need not be pinned.
     if (parent != NULL && state_of(parent) != STATE_LINKED) return reject(c, b);
-    if (!fits_with_retired(c, b->charge)) return NULL;
     link_block(c, slot, parent, b, cold);
     return b;
 }
@@ -327,14 +320,7 @@ tm_cached *tm_cache_insert(tm_cache *c, tm_cache_slot *slot, tm_cached *parent, 
 {
     assert(state_of(block) == STATE_NEW && block->cache == c);
     tm_mutex_lock(&c->mutex);
-    tm_cached *b = try_insert(c, slot, parent, block, cold);
-    if (b == NULL) {
-        tm_mutex_unlock(&c->mutex);
-        reclaim(c, 0);
-        tm_mutex_lock(&c->mutex);
-        b = try_insert(c, slot, parent, block, cold);
-        if (b == NULL) b = reject(c, block);
-    }
+    tm_cached *b = insert(c, slot, parent, block, cold);
     size_t share = retired_share(c);
     tm_mutex_unlock(&c->mutex);
     if (b != block) tm_cached_unref(block);

@@ -259,17 +259,15 @@ typedef struct place {
     uint32_t i, j;       // block i of the index, entry j of the block
 } place;
 
-// The key has no entry at or behind the place; has it one before it, too new for the reader? These
-// stand right before the place: in the same block; or, where the place is a block's first entry, in
-// the block before, whose entry in the index then is that very key (docs/format.md, Entries).
+// The key has no entry at or behind the place; has it one before it, too new for the reader? That
+// one stands right before the place, and in the same block: had the block before ended with it, and
+// this one held none of the key, the search in the index would have led to the block before, whose
+// separator then is the key with trailer 0, or lies behind it (docs/format.md, Entries).
 static bool has_newer(const tm_table *t, const place *at, tm_slice key)
 {
     uint32_t k;
-    if (at->data != NULL && at->j > 0) {
-        return tm_block_find(&at->data->block, &t->order, key, UINT64_MAX, &k);
-    }
-    return at->i > 0 && tm_block_find(&at->index->block, &t->order, key, UINT64_MAX, &k) &&
-           k < at->i && tm_block_trailer(&at->index->block, k) != 0;
+    return at->data != NULL && at->j > 0 &&
+           tm_block_find(&at->data->block, &t->order, key, UINT64_MAX, &k);
 }
 
 static int search(tm_probe *p, tm_read_ctx *rc, tm_slice key, uint64_t trailer, place *at,
