@@ -13,6 +13,8 @@
 #include "base/mem.h"
 #include "sstable/table_scan.h"
 
+enum { READ_LEAST = 32 << 10 }; // least readahead of an input
+
 typedef struct compaction {
     struct tamis_db *db;
     tm_family *family;
@@ -27,7 +29,8 @@ typedef struct compaction {
     tm_version_add *adds;
     tm_version_drop *drops;
     uint64_t bytes_read;
-    size_t buffers; // charged to the budget
+    size_t readahead; // of each input
+    size_t buffers;   // charged to the budget
 } compaction;
 
 static uint32_t input_count(const tm_pick *p)
@@ -77,7 +80,7 @@ static void input_first(tm_iter *base)
     input_iter *it = TM_CONTAINER(base, input_iter, base);
     struct tamis_db *db = it->c->db;
     tm_table_scan_options o = {
-        .readahead_bytes = (size_t)db->config.readahead, .on_read = on_read, .on_read_ctx = it->c};
+        .readahead_bytes = it->c->readahead, .on_read = on_read, .on_read_ctx = it->c};
     int st = TAMIS_OK;
     base->valid = false;
     if (it->scan == NULL) {
@@ -227,7 +230,10 @@ static int open_inputs(compaction *c, tm_iter **merged, tamis_error *err)
         if (st == TAMIS_OK) n++;
     }
     if (st == TAMIS_OK) {
-        c->buffers = (size_t)n * (size_t)c->db->config.readahead;
+        // Many inputs share a sixteenth of the budget.
+        size_t share = (size_t)c->db->config.memory_budget / 16 / n;
+        c->readahead = TM_MIN((size_t)c->db->config.readahead, TM_MAX(share, (size_t)READ_LEAST));
+        c->buffers = n * (c->readahead + c->db->config.block_size * 2);
         tm_cache_charge(c->db->cache, (int64_t)c->buffers);
         st = tm_merge_iter_create(&c->family->order, children, n, merged, err);
     } else {

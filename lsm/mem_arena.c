@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 
-enum { LARGE_BYTES = 1 << 20 }; // from here on chunks come straight from the kernel
+enum { LARGE_BYTES = 128 << 10 }; // from here on chunks come straight from the kernel
 
 struct tm_mem_chunk { // in front of its memory
     tm_mem_chunk *next;

@@ -23,7 +23,7 @@ typedef struct table_scan {
     uint32_t i;
     // What was given last, to check the order over the whole file. Keys are assembled in turn into two
     // buffers, so that the one before stays.
-    uint8_t *keys[2];
+    tm_buf keys[2];
     uint32_t turn;
     bool has_last;
 } table_scan;
@@ -98,8 +98,14 @@ static int read_frame(table_scan *s, uint64_t offset, uint64_t limit, tm_frame *
 static void give_entry(table_scan *s)
 {
     uint32_t turn = s->turn ^ 1;
-    uint8_t *out = s->keys[turn];
-    tm_slice key = tm_slice_of(out, tm_block_key(&s->block, s->i, out));
+    tm_buf *out = &s->keys[turn];
+    size_t room = tm_block_key_len(&s->block, s->i) + TM_BLOCK_KEY_SLACK;
+    tm_buf_clear(out);
+    if (TM_UNLIKELY(tm_buf_reserve(out, room) != TAMIS_OK)) {
+        tm_iter_fail(&s->base, tm_fail_nomem(&s->base.error));
+        return;
+    }
+    tm_slice key = tm_slice_of(out->data, tm_block_key(&s->block, s->i, out->data));
     uint64_t trailer = tm_block_trailer(&s->block, s->i);
     if (s->has_last &&
         tm_order_compare_internal(&s->order, s->base.key, s->base.trailer, key, trailer) >= 0) {
@@ -239,8 +245,8 @@ static void scan_destroy(tm_iter *it)
     tm_buf_deinit(&s->window);
     tm_buf_deinit(&s->raw);
     tm_buf_deinit(&s->offsets);
-    tm_free(s->keys[0]);
-    tm_free(s->keys[1]);
+    tm_buf_deinit(&s->keys[0]);
+    tm_buf_deinit(&s->keys[1]);
     tm_free(s);
 }
 
@@ -275,11 +281,6 @@ int tm_table_scan_create(tm_file *file, const tm_table_meta *meta, const tm_orde
     s->file_bytes = meta->file_bytes;
     s->tail = meta->tail_offset;
     memcpy(s->id, meta->id, sizeof s->id);
-    for (int i = 0; i < 2; i++) s->keys[i] = tm_alloc(TM_MAX_KEY_BYTES + TM_BLOCK_KEY_SLACK);
-    if (s->keys[0] == NULL || s->keys[1] == NULL) {
-        scan_destroy(&s->base);
-        return tm_fail_nomem(err);
-    }
     *out = &s->base;
     return TAMIS_OK;
 }
