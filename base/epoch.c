@@ -144,7 +144,8 @@ static bool fence_all(void)
 static bool fence(void)
 {
     if (tm_epoch_asymmetric) return fence_all();
-#ifndef TM_EPOCH_SANITIZED // there the exchange in advance has done it
+        // In the sanitized build the exchange in advance is the fence.
+#ifndef TM_EPOCH_SANITIZED
     atomic_thread_fence(memory_order_seq_cst); // pairs with tm_epoch_announce
 #endif
     return true;

@@ -6,8 +6,8 @@
 // Calls that a signal interrupted had no effect and are repeated. Not used for syncs.
 #define REPEAT(rc, call)                                                                           \
     do {                                                                                           \
-        rc = (call);                                                                               \
-    } while (rc == EINTR)
+        (rc) = (call);                                                                             \
+    } while ((rc) == EINTR)
 
 enum { FRUITLESS_MAX = 16 }; // writes in a row that move nothing, before that is a failure
 
@@ -123,7 +123,7 @@ int tm_file_reserve(tm_file *file, uint64_t offset, uint64_t n, tamis_error *err
 {
     int rc;
     REPEAT(rc, file->f->vfs->reserve(file->f, offset, n));
-    bool done = rc == 0 || rc == ENOTSUP || rc == EOPNOTSUPP || rc == ENOSYS;
+    bool done = rc == 0 || rc == ENOTSUP || rc == ENOSYS;
     return done ? TAMIS_OK : fail(err, rc, "reserve room for", file, offset);
 }
 
@@ -223,6 +223,7 @@ int tm_file_replace(tamis_dir *dir, const char *name, const char *tmp, tm_slice 
     int st = tm_dir_unlink(dir, tmp, err);
     if (st != TAMIS_OK && st != TAMIS_NOTFOUND) return st;
     TM_TRY(tm_file_open(dir, tmp, 0, TAMIS_FILE_CREATE, &file, err));
+    assert(tm_file_is_open(&file));
     TM_GOTO(tm_file_write(&file, 0, content.data, content.len, err));
     TM_GOTO(tm_file_sync(&file, err));
     TM_GOTO(tm_file_close(&file, err));

@@ -36,8 +36,7 @@ uint64_t tm_histogram_lower(size_t bucket)
 static void raise_max(tm_histogram *h, uint64_t v)
 {
     uint64_t max = atomic_load_explicit(&h->max, RELAXED);
-    while (v > max && !atomic_compare_exchange_weak_explicit(&h->max, &max, v, RELAXED, RELAXED)) {
-    }
+    while (v > max && !atomic_compare_exchange_weak_explicit(&h->max, &max, v, RELAXED, RELAXED)) {}
 }
 
 void tm_histogram_add(tm_histogram *h, uint64_t v)

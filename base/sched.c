@@ -107,8 +107,7 @@ static void stop_threads(tm_sched *s, uint32_t started)
     tm_mutex_lock(&s->mu.m);
     s->mu.stop = true;
     for (int l = 0; l < LANES; l++) {
-        while (pop(s, (tm_lane)l) != NULL) {
-        }
+        while (pop(s, (tm_lane)l) != NULL) {}
     }
     tm_cond_broadcast(&s->mu.work);
     tm_cond_broadcast(&s->mu.idle);

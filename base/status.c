@@ -10,28 +10,30 @@ enum { MESSAGE_BYTES = sizeof(((tamis_error *)NULL)->message) };
 
 static_assert(sizeof(tamis_error) == 320, "the layout of tamis_error is frozen");
 
+static const char *const names[] = {
+    [-TAMIS_OK] = "OK",
+    [-TAMIS_NOTFOUND] = "NOTFOUND",
+    [-TAMIS_INVALID] = "INVALID",
+    [-TAMIS_MISUSE] = "MISUSE",
+    [-TAMIS_NOMEM] = "NOMEM",
+    [-TAMIS_IO] = "IO",
+    [-TAMIS_NOSPACE] = "NOSPACE",
+    [-TAMIS_CORRUPT] = "CORRUPT",
+    [-TAMIS_LOCKED] = "LOCKED",
+    [-TAMIS_BUSY] = "BUSY",
+    [-TAMIS_READONLY] = "READONLY",
+    [-TAMIS_CLOSED] = "CLOSED",
+    [-TAMIS_EXISTS] = "EXISTS",
+    [-TAMIS_UNSUPPORTED] = "UNSUPPORTED",
+    [-TAMIS_TOOLARGE] = "TOOLARGE",
+    [-TAMIS_ABORTED] = "ABORTED",
+    [-TAMIS_POISONED] = "POISONED",
+};
+
 const char *tamis_status_name(int status)
 {
-    switch (status) {
-    case TAMIS_OK: return "OK";
-    case TAMIS_NOTFOUND: return "NOTFOUND";
-    case TAMIS_INVALID: return "INVALID";
-    case TAMIS_MISUSE: return "MISUSE";
-    case TAMIS_NOMEM: return "NOMEM";
-    case TAMIS_IO: return "IO";
-    case TAMIS_NOSPACE: return "NOSPACE";
-    case TAMIS_CORRUPT: return "CORRUPT";
-    case TAMIS_LOCKED: return "LOCKED";
-    case TAMIS_BUSY: return "BUSY";
-    case TAMIS_READONLY: return "READONLY";
-    case TAMIS_CLOSED: return "CLOSED";
-    case TAMIS_EXISTS: return "EXISTS";
-    case TAMIS_UNSUPPORTED: return "UNSUPPORTED";
-    case TAMIS_TOOLARGE: return "TOOLARGE";
-    case TAMIS_ABORTED: return "ABORTED";
-    case TAMIS_POISONED: return "POISONED";
-    default: return "UNKNOWN";
-    }
+    bool known = status <= 0 && status > -(int)TM_COUNT(names) && names[-status] != NULL;
+    return known ? names[-status] : "UNKNOWN";
 }
 
 // The number of bytes that a sequence with this first byte has; 0 if none begins so. Overlong
@@ -48,11 +50,16 @@ static size_t utf8_length(uint8_t first)
 static bool utf8_second_fits(uint8_t first, uint8_t second)
 {
     switch (first) {
-    case 0xe0: return second >= 0xa0; // overlong
-    case 0xed: return second <= 0x9f; // surrogates
-    case 0xf0: return second >= 0x90; // overlong
-    case 0xf4: return second <= 0x8f; // above U+10FFFF
-    default: return true;
+    case 0xe0:
+        return second >= 0xa0; // overlong
+    case 0xed:
+        return second <= 0x9f; // surrogates
+    case 0xf0:
+        return second >= 0x90; // overlong
+    case 0xf4:
+        return second <= 0x8f; // above U+10FFFF
+    default:
+        return true;
     }
 }
 
@@ -114,8 +121,11 @@ int tm_fail_sys(tamis_error *err, int sys, uint64_t file_number, uint64_t offset
     if (err != NULL) {
         bool passes = code == TAMIS_NOSPACE || sys == EMFILE || sys == ENFILE || sys == EINTR ||
                       sys == EAGAIN;
-        tamis_error head = {.code = code, .sys = sys, .retryable = passes,
-                            .file_number = file_number, .offset = offset};
+        tamis_error head = {.code = code,
+                            .sys = sys,
+                            .retryable = passes,
+                            .file_number = file_number,
+                            .offset = offset};
         char tail[MESSAGE_BYTES / 2 - 8] = ": ";
         // It may fail with the buffer untouched, cut, or filled with "Unknown error".
         (void)strerror_r(sys, tail + 2, sizeof(tail) - 2);
@@ -132,8 +142,7 @@ int tm_fail_sys(tamis_error *err, int sys, uint64_t file_number, uint64_t offset
 int tm_fail_corrupt(tamis_error *err, uint64_t file_number, uint64_t offset, const char *fmt, ...)
 {
     if (err != NULL) {
-        tamis_error head = {
-            .code = TAMIS_CORRUPT, .file_number = file_number, .offset = offset};
+        tamis_error head = {.code = TAMIS_CORRUPT, .file_number = file_number, .offset = offset};
         va_list args;
         va_start(args, fmt);
         fill(err, &head, "", fmt, args);

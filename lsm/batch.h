@@ -17,11 +17,11 @@
 #include "lsm/tamis.h"
 
 struct tamis_batch {
-    tm_buf rep;       // payload of a log record
+    tm_buf rep; // payload of a log record
     uint64_t count;
-    uint32_t family;  // family id in force at the end of rep
-    size_t data;      // bytes of keys and values
-    int status;       // first failure of an operation; kept until clear
+    uint32_t family; // family id in force at the end of rep
+    size_t data;     // bytes of keys and values
+    int status;      // first failure of an operation; kept until clear
     tamis_error error;
 };
 

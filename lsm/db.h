@@ -81,9 +81,9 @@ typedef struct tm_family {
     tm_manual *manual; // waiting, first in first out
 } tm_family;
 
-typedef struct tm_writer { // one call that waits in the queue
-    struct tm_writer *next;
-    tm_slice parts[4]; // the operations, in the log's form
+typedef struct tm_writer {            // one call that waits in the queue
+    _Atomic(struct tm_writer *) next; // written under the queue's mutex
+    tm_slice parts[4];                // the operations, in the log's form
     uint32_t part_count;
     uint64_t count;
     size_t bytes; // of parts

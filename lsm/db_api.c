@@ -128,7 +128,7 @@ int tamis_delete(tamis_db *db, tamis_cf *cf, const tamis_write_options *wo, cons
 int tamis_commit(tamis_db *db, const tamis_write_options *wo, tamis_batch *b, uint64_t *seq,
                  tamis_error *err)
 {
-    tm_writer w = {0};
+    tm_writer w = {.count = 0};
     if (b == NULL) return tm_fail(err, TAMIS_INVALID, "the batch is NULL");
     TM_TRY(start_write(db, NULL, wo, &w, err));
     if (b->status != TAMIS_OK) return tm_fail_copy(err, &b->error);

@@ -27,10 +27,16 @@ enum { GROUP_BYTES = 1 << 20, DEBT_US = 500, MAX_SLEEP_US = 100000 };
 
 // ---- The queue ----------------------------------------------------------------------------------
 
+// The queue's mutex orders the links; the leader also looks at its own without it.
+static tm_writer *next_of(const tm_writer *w)
+{
+    return atomic_load_explicit(&w->next, memory_order_relaxed);
+}
+
 // Waits until w is at the head or done. True: it leads.
 static bool join_queue(struct tamis_db *db, tm_writer *w, bool *has_cond, int *status)
 {
-    w->next = NULL;
+    atomic_init(&w->next, NULL);
     w->done = false;
     *has_cond = false;
     *status = TAMIS_OK;
@@ -46,7 +52,7 @@ static bool join_queue(struct tamis_db *db, tm_writer *w, bool *has_cond, int *s
         return false;
     }
     *has_cond = true;
-    db->queue.tail->next = w;
+    atomic_store_explicit(&db->queue.tail->next, w, memory_order_relaxed);
     db->queue.tail = w;
     while (!w->done && db->queue.head != w) tm_cond_wait(&w->cond, &db->queue.m);
     bool leads = !w->done;
@@ -61,7 +67,7 @@ static void leave_queue(struct tamis_db *db, tm_writer *last, int status, const 
     tm_mutex_lock(&db->queue.m);
     tm_writer *leader = db->queue.head, *w = leader;
     for (;;) {
-        tm_writer *next = w->next;
+        tm_writer *next = next_of(w);
         w->status = status;
         if (status != TAMIS_OK) (void)!tm_fail_copy(w->err, detail);
         bool is_last = w == last;
@@ -238,10 +244,10 @@ static void gather(struct tamis_db *db, tm_writer *leader, group *g)
                  leader->sync == TAMIS_SYNC_ALWAYS,
                  leader->sync == TAMIS_SYNC_INTERVAL};
     size_t bytes = leader->bytes;
-    if (leader->next == NULL && leader->end_family == 0) return; // a race costs a smaller group
+    if (next_of(leader) == NULL) return; // a race costs a smaller group
     tm_mutex_lock(&db->queue.m);
-    while (g->last->next != NULL && g->last->end_family == 0) {
-        tm_writer *w = g->last->next;
+    while (next_of(g->last) != NULL && g->last->end_family == 0) {
+        tm_writer *w = next_of(g->last);
         if (w->barrier || bytes + w->bytes > GROUP_BYTES) break;
         bytes += w->bytes;
         g->count += w->count;
@@ -265,7 +271,7 @@ static int append_group(struct tamis_db *db, const group *g, uint64_t first_seq,
                                   g->count, err);
     } else {
         tm_buf_clear(&db->group);
-        for (tm_writer *w = g->first;; w = w->next) {
+        for (tm_writer *w = g->first;; w = next_of(w)) {
             if (tm_buf_append(&db->group, w->parts, w->part_count * sizeof(tm_slice)) != 0) {
                 return tm_fail_nomem(err);
             }
@@ -329,7 +335,7 @@ static int sync_group(struct tamis_db *db, const group *g, tamis_error *err)
 static int apply_group(struct tamis_db *db, const group *g, uint64_t seq, tamis_error *err)
 {
     tamis_error detail = {0};
-    for (tm_writer *w = g->first;; w = w->next) {
+    for (tm_writer *w = g->first;; w = next_of(w)) {
         int st = apply_writer(db, w, seq, &detail);
         if (st != TAMIS_OK) {
             (void)!tm_fail_copy(err, &detail);

@@ -12,9 +12,9 @@ enum {
 struct tm_mem_range {
     const tm_mem_range *next; // the one before it in time
     uint64_t seq;
-    uint64_t number;          // from 1
+    uint64_t number; // from 1
     uint32_t start_len, limit_len;
-    uint8_t bytes[];          // start, limit
+    uint8_t bytes[]; // start, limit
 };
 static_assert(offsetof(tm_mem_range, bytes) == TM_MEM_RANGE_HEAD, "told in the header");
 
@@ -24,8 +24,8 @@ typedef struct tier {
 } tier;
 
 struct tm_mem_tiers {
-    tm_mem_tiers *kept;  // the list of tiers before it
-    uint64_t folded;     // R2
+    tm_mem_tiers *kept; // the list of tiers before it
+    uint64_t folded;    // R2
     uint32_t count;
     const tier *tiers[TIERS_MAX]; // oldest first; the last one came with this list
     tier made;
@@ -118,8 +118,7 @@ static uint32_t tiers_to_keep(const tm_mem_tiers *old, uint64_t *items, bool all
     for (;;) {
         uint32_t kept = count;
         uint64_t sum = *items;
-        while (kept > 0 &&
-               (all || magnitude(old->tiers[kept - 1]->items) <= magnitude(*items))) {
+        while (kept > 0 && (all || magnitude(old->tiers[kept - 1]->items) <= magnitude(*items))) {
             sum += old->tiers[--kept]->items;
         }
         if (kept == count || (!all && count - kept < ALIKE)) return count;

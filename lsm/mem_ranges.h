@@ -31,8 +31,8 @@ typedef struct tm_mem_ranges {
     _Atomic(const tm_mem_tiers *) tiers;
     tm_order order;
     tm_mutex m;
-    tm_mem_tiers *kept;    // m: all lists of tiers ever, with the set that each brought
-    _Atomic size_t bytes;  // of sets and lists of tiers
+    tm_mem_tiers *kept;   // m: all lists of tiers ever, with the set that each brought
+    _Atomic size_t bytes; // of sets and lists of tiers
 } tm_mem_ranges;
 
 int tm_mem_ranges_init(tm_mem_ranges *r, const tm_order *order, tamis_error *err) TM_CHECK_RESULT;

@@ -8,10 +8,10 @@
 enum {
     CHUNK_MIN = 64 << 10,
     CHUNK_MAX = 4 << 20,
-    CHUNKS = 16,              // of a write buffer
-    FILTER_BYTES_A_BIT = 12,  // of a write buffer
+    CHUNKS = 16,             // of a write buffer
+    FILTER_BYTES_A_BIT = 12, // of a write buffer
     FILTER_WORDS_MIN = 64,
-    PROBES = 4                // bits of a key, all in one word
+    PROBES = 4 // bits of a key, all in one word
 };
 
 struct tm_memtable {
@@ -24,9 +24,9 @@ struct tm_memtable {
     _Atomic uint32_t refs;
     tm_memtree tree;
     tm_mem_ranges ranges;
-    tm_mem_arena arena;               // the writer's
+    tm_mem_arena arena;                // the writer's
     _Atomic uint64_t entries, deletes; // stored by the writer
-    tm_cache *cache;                  // the writer's: where memory is charged; NULL so far
+    tm_cache *cache;                   // the writer's: where memory is charged; NULL so far
     size_t charged;
 };
 

@@ -62,8 +62,8 @@ int tm_memtable_ranges(tm_memtable *m, const tm_range_set **out, tamis_error *er
 // Holds a reference. Sees entries added later, too: callers filter by sequence number.
 int tm_memtable_iter_create(tm_memtable *m, tm_iter **out, tamis_error *err) TM_CHECK_RESULT;
 
-size_t tm_memtable_bytes(const tm_memtable *m);   // memory in all: arena, filter, sets
-size_t tm_memtable_data(const tm_memtable *m);    // bytes in use: entries, nodes, sets
+size_t tm_memtable_bytes(const tm_memtable *m);     // memory in all: arena, filter, sets
+size_t tm_memtable_data(const tm_memtable *m);      // bytes in use: entries, nodes, sets
 uint64_t tm_memtable_entries(const tm_memtable *m); // point entries and range deletes
 uint64_t tm_memtable_deletes(const tm_memtable *m);
 uint64_t tm_memtable_hash_seed(const tm_memtable *m);

@@ -2,16 +2,16 @@
 #include "lsm/memtree.h"
 
 enum {
-    SLOTS = 14,       // so that places and their number fit in the order word
+    SLOTS = 14, // so that places and their number fit in the order word
     HALF = SLOTS / 2,
-    STREAK = 2        // additions at the end of a leaf that make a sequence
+    STREAK = 2 // additions at the end of a leaf that make a sequence
 };
 
 struct tm_memtree_node {
-    _Atomic uint64_t order;       // bits 0-3: n; 4 bits each from 4: the slot at place 0, 1, ...
-    uint32_t heads[SLOTS];        // of the keys, behind their common bytes
-    uint16_t common;              // so many bytes all keys here share
-    uint16_t level;               // 0: leaf
+    _Atomic uint64_t order; // bits 0-3: n; 4 bits each from 4: the slot at place 0, 1, ...
+    uint32_t heads[SLOTS];  // of the keys, behind their common bytes
+    uint16_t common;        // so many bytes all keys here share
+    uint16_t level;         // 0: leaf
     const tm_mem_entry *entries[SLOTS];
 };
 typedef struct leaf {
@@ -160,8 +160,8 @@ static leaf *new_leaf(tm_mem_arena *a, const tm_order *o, const tm_mem_entry *lo
     return l;
 }
 
-static inner *new_inner(tm_mem_arena *a, const tm_order *o, uint16_t level,
-                        const tm_mem_entry *low, const tm_mem_entry *high)
+static inner *new_inner(tm_mem_arena *a, const tm_order *o, uint16_t level, const tm_mem_entry *low,
+                        const tm_mem_entry *high)
 {
     inner *n = tm_mem_arena_alloc(a, sizeof(*n));
     init_node(&n->node, o, level, low, high);
@@ -395,7 +395,8 @@ static void split_leaf(tm_memtree *t, tm_mem_arena *a, tm_memtree_path *path, ui
 {
     tm_memtree_step *s = &path->steps[0];
     const tm_mem_entry *low = s->low, *high = s->high;
-    const tm_mem_entry *first = n < SLOTS ? s->node->entries[order_slot(load_order(s->node), n)] : e;
+    const tm_mem_entry *first =
+        n < SLOTS ? s->node->entries[order_slot(load_order(s->node), n)] : e;
     leaf *old = leaf_at(s), *left = old, *right = new_leaf(a, &t->order, first, high);
     // A whole leaf is copied only if its heads tell more, now that it has a bound.
     if (n < SLOTS || common_bytes(&t->order, low, first) > s->node->common) {
@@ -561,7 +562,8 @@ const tm_mem_entry *tm_memtree_seek(const tm_memtree *t, tm_memtree_cursor *c, t
     // The next leaf may be one that was appended meanwhile, and begin before the key. (The key need
     // not have that leaf's common bytes: heads do not apply.)
     while (TM_UNLIKELY(at_end) && e != NULL && compare(&t->order, e, key, trailer) < 0) {
-        c->at = search_entries(c->leaf, c->order, &t->order, key, trailer, 0, order_count(c->order));
+        c->at =
+            search_entries(c->leaf, c->order, &t->order, key, trailer, 0, order_count(c->order));
         e = settle_forward(c);
     }
     return e;

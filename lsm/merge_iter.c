@@ -4,14 +4,14 @@
 #include "base/mem.h"
 
 typedef struct player { // a child in the tournament
-    uint64_t head;      // of its key, upside down when walking back; the greatest where it is at its end
+    uint64_t head;      // of its key, upside down when walking back; at its end the greatest
     tm_iter *it;
 } player;
 
 typedef struct merge_iter {
     tm_iter it;
     tm_order order;
-    bool back;      // the direction in which the tree is played
+    bool back; // the direction in which the tree is played
     size_t n;
     player *players;
     uint32_t *tree; // [0] the winner; [1 .. n) losers

@@ -24,8 +24,8 @@ typedef struct tm_range_window {
     // What holds in [low, high).
     bool known, has_low, has_high;
     tm_slice low, high;
-    uint64_t cover;            // newest range delete <= seq; 0 if none
-    uint32_t child;            // its set's
+    uint64_t cover; // newest range delete <= seq; 0 if none
+    uint32_t child; // its set's
 } tm_range_window;
 
 // Copies the arrays. children may be NULL: child is UINT32_MAX then.

@@ -47,9 +47,9 @@ TAMIS_API uint32_t tamis_format_version(void);
 
 // ---- Limits -------------------------------------------------------------------------------------
 
-#define TAMIS_MAX_KEY ((size_t)65535)          // bytes of a key
-#define TAMIS_MAX_VALUE ((size_t)1 << 30)      // bytes of a value
-#define TAMIS_MAX_BATCH ((size_t)2 << 30)      // bytes of a batch
+#define TAMIS_MAX_KEY   ((size_t)65535)   // bytes of a key
+#define TAMIS_MAX_VALUE ((size_t)1 << 30) // bytes of a value
+#define TAMIS_MAX_BATCH ((size_t)2 << 30) // bytes of a batch
 
 // ---- Handles and small values -------------------------------------------------------------------
 
@@ -88,14 +88,14 @@ typedef enum tamis_event_kind {
 
 typedef struct tamis_event { // fields that a kind does not use are 0
     size_t size;
-    int32_t kind;      // tamis_event_kind
-    int32_t level;     // output level; for TAMIS_EVENT_LOG the severity: 0 info, 1 warning, 2 error
-    uint64_t wall_ms;  // when, milliseconds since 1970
-    uint64_t job;      // number of the flush or compaction
+    int32_t kind;     // tamis_event_kind
+    int32_t level;    // output level; for TAMIS_EVENT_LOG the severity: 0 info, 1 warning, 2 error
+    uint64_t wall_ms; // when, milliseconds since 1970
+    uint64_t job;     // number of the flush or compaction
     uint64_t file_number;
     uint64_t bytes_in, bytes_out;
     uint64_t duration_us;
-    const char *text;  // one line for people; valid during the callback
+    const char *text; // one line for people; valid during the callback
 } tamis_event;
 
 // ---- Options ------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ typedef enum tamis_sync {
     TAMIS_SYNC_DEFAULT = 0,  // write options: the store's; store options: TAMIS_SYNC_ALWAYS
     TAMIS_SYNC_ALWAYS = 1,   // durable when the call returns
     TAMIS_SYNC_INTERVAL = 2, // durable after sync_interval_ms at most
-    TAMIS_SYNC_NEVER = 3     // survives the process; after power loss a prefix of the commits is there
+    TAMIS_SYNC_NEVER = 3 // survives the process; after power loss a prefix of the commits is there
 } tamis_sync;
 
 typedef enum tamis_open_flags {
@@ -126,7 +126,7 @@ typedef struct tamis_options {
     uint32_t sync_interval_ms;   // for TAMIS_SYNC_INTERVAL; default 100
     const char *extra;           // "filter=blocked; filter_bits=10; block_size=4KiB"; copied
     const tamis_comparator *comparator; // NULL = bytewise; copied
-    const tamis_vfs *vfs;        // NULL = tamis_vfs_default(); must outlive the store
+    const tamis_vfs *vfs;               // NULL = tamis_vfs_default(); must outlive the store
     void (*on_event)(void *ctx, const tamis_event *event);
     void *on_event_ctx;
 } tamis_options;
@@ -142,8 +142,8 @@ typedef struct tamis_read_options {
     const tamis_snapshot *snapshot; // NULL = the newest committed state
     // Iterators: keys in [lower, upper) only, and/or keys that start with prefix; data NULL = none.
     tamis_slice lower, upper, prefix; // copied
-    uint32_t no_cache_fill;         // 1: do not let this read push hot blocks out of the cache
-    uint32_t cached_only;           // 1: no I/O; BUSY where a file would have to be read
+    uint32_t no_cache_fill;           // 1: do not let this read push hot blocks out of the cache
+    uint32_t cached_only;             // 1: no I/O; BUSY where a file would have to be read
 } tamis_read_options;
 
 typedef struct tamis_write_options {
@@ -155,7 +155,7 @@ typedef struct tamis_write_options {
 typedef struct tamis_option_info { // one row of the table behind "extra"; strings are static
     size_t size;
     const char *name;
-    const char *type; // "bool", "int", "size", "duration", "float", or "enum:a|b|c"
+    const char *type;            // "bool", "int", "size", "duration", "float", or "enum:a|b|c"
     const char *def, *min, *max; // min and max are "" where they make no sense
     const char *doc;
 } tamis_option_info;
@@ -170,7 +170,7 @@ TAMIS_API int tamis_get_option(tamis_db *db, const char *name, char *buf, size_t
 // ---- Store --------------------------------------------------------------------------------------
 
 #define TAMIS_CLOSE_DETACH 1u // close although children live; they then answer TAMIS_CLOSED
-#define TAMIS_CLOSE_FLUSH 2u  // flush memtables first, so that the next open replays nothing
+#define TAMIS_CLOSE_FLUSH  2u // flush memtables first, so that the next open replays nothing
 
 // Opens the store in the folder path, or creates it (the parent must exist). *out is NULL on
 // failure, and nothing is left behind. A folder that holds files but no store is refused. Errors:
@@ -255,8 +255,9 @@ TAMIS_API int tamis_iter_valid(const tamis_iter *it); // 1: key and value may be
 TAMIS_API void tamis_iter_first(tamis_iter *it);      // first key within the bounds
 TAMIS_API void tamis_iter_last(tamis_iter *it);       // last key within the bounds
 TAMIS_API void tamis_iter_seek(tamis_iter *it, const void *key, size_t klen); // first key >= key
-TAMIS_API void tamis_iter_seek_for_prev(tamis_iter *it, const void *key, size_t klen); // last <= key
-TAMIS_API void tamis_iter_next(tamis_iter *it); // not valid before: stays so
+TAMIS_API void tamis_iter_seek_for_prev(tamis_iter *it, const void *key,
+                                        size_t klen); // last <= key
+TAMIS_API void tamis_iter_next(tamis_iter *it);       // not valid before: stays so
 TAMIS_API void tamis_iter_prev(tamis_iter *it);
 TAMIS_API const void *tamis_iter_key(const tamis_iter *it, size_t *len);
 TAMIS_API const void *tamis_iter_value(const tamis_iter *it, size_t *len);
@@ -288,6 +289,13 @@ TAMIS_API int tamis_verify(tamis_db *db, tamis_progress progress,
                            void (*each)(void *ctx, const tamis_error *finding), void *ctx,
                            tamis_report *out, tamis_error *err);
 
+// The same for a store that is not open, whatever state it is in: also where tamis_open refuses, or
+// where the comparator is not at hand (then order is not checked; a finding with code
+// TAMIS_UNSUPPORTED says so, and is not counted as damage). Changes nothing. LOCKED if it is open.
+TAMIS_API int tamis_verify_path(const char *path, const tamis_options *opt, tamis_progress progress,
+                                void (*each)(void *ctx, const tamis_error *finding), void *ctx,
+                                tamis_report *out, tamis_error *err);
+
 // ---- Insight ------------------------------------------------------------------------------------
 
 typedef struct tamis_memory { // bytes; the parts add up to used
@@ -301,26 +309,27 @@ TAMIS_API int tamis_memory_usage(tamis_db *db, tamis_memory *out, tamis_error *e
 // Does the filter earn its keep? Since open, over all tables of a level (-1 = all levels).
 typedef struct tamis_filter_report {
     size_t size;
-    uint64_t probes;            // filter checks
-    uint64_t negatives;         // "no": reads avoided
-    uint64_t true_positives;    // "maybe", and the table has an entry for the key
-    uint64_t false_positives;   // "maybe", and it has none
-    uint64_t unavailable;       // filters that were damaged, unknown or unreadable: "maybe"
-    uint64_t partitions_read;   // filter partitions read from files
-    uint64_t bytes_read;        // and their bytes
-    uint64_t memory;            // bytes of filter partitions in memory now
-    uint64_t filter_bytes;      // bytes of filters in the tables
-    uint64_t keys;              // keys in these filters
-    double bits_per_key;        // as built
-    double expected_rate;       // false-positive rate by the formula, from the contracts
-    double observed_rate;       // false_positives / (false_positives + negatives); 0 if none
+    uint64_t probes;          // filter checks
+    uint64_t negatives;       // "no": reads avoided
+    uint64_t true_positives;  // "maybe", and the table has an entry for the key
+    uint64_t false_positives; // "maybe", and it has none
+    uint64_t unavailable;     // filters that were damaged, unknown or unreadable: "maybe"
+    uint64_t partitions_read; // filter partitions read from files
+    uint64_t bytes_read;      // and their bytes
+    uint64_t memory;          // bytes of filter partitions in memory now
+    uint64_t filter_bytes;    // bytes of filters in the tables
+    uint64_t keys;            // keys in these filters
+    double bits_per_key;      // as built
+    double expected_rate;     // false-positive rate by the formula, from the contracts
+    double observed_rate;     // false_positives / (false_positives + negatives); 0 if none
 } tamis_filter_report;
 TAMIS_API int tamis_filter_stats(tamis_db *db, tamis_cf *cf, int level, tamis_filter_report *out,
                                  tamis_error *err);
 
 typedef struct tamis_step_info { // one step of a read
     size_t size;
-    const char *what;    // "memtable", "immutable", "table", "range-deletes", "filter", "index", "data"
+    const char
+        *what; // "memtable", "immutable", "table", "range-deletes", "filter", "index", "data"
     const char *outcome; // "no", "maybe", "found", "deleted", "absent", "false-positive",
                          // "out-of-range", "read", "covered"
     int32_t level;       // -1 in memory

@@ -25,7 +25,7 @@ struct tm_user_iter {
     tamis_error error;
     tm_slice key, value; // what is shown
     tm_buf saved_key, saved_value;
-    uint32_t stretch;    // keys hidden by range deletes, in a row
+    uint32_t stretch; // keys hidden by range deletes, in a row
     uint64_t skipped;
 };
 
@@ -115,15 +115,24 @@ static void refuse(tm_user_iter *it, tm_kind kind)
 {
     const char *what = NULL;
     switch (kind) {
-    case TM_KIND_MERGE: what = "a merge operand"; break;
-    case TM_KIND_PUT_EXPIRY: what = "an expiring value"; break;
-    case TM_KIND_VALUE_POINTER: what = "a separated value"; break;
-    case TM_KIND_DELETE_EXPIRY: what = "an expiring deletion"; break;
-    default: break;
+    case TM_KIND_MERGE:
+        what = "a merge operand";
+        break;
+    case TM_KIND_PUT_EXPIRY:
+        what = "an expiring value";
+        break;
+    case TM_KIND_VALUE_POINTER:
+        what = "a separated value";
+        break;
+    case TM_KIND_DELETE_EXPIRY:
+        what = "an expiring deletion";
+        break;
+    default:
+        break;
     }
     if (what == NULL) {
-        fail(it, tm_fail_corrupt(&it->error, 0, 0, "an entry of the unknown kind %u",
-                                 (unsigned)kind));
+        fail(it,
+             tm_fail_corrupt(&it->error, 0, 0, "an entry of the unknown kind %u", (unsigned)kind));
     } else {
         fail(it, tm_fail(&it->error, TAMIS_UNSUPPORTED,
                          "the key's entry is %s (kind %u), which this version cannot read", what,

@@ -23,12 +23,13 @@ typedef struct tm_user_iter tm_user_iter;
 
 typedef struct tm_user_iter_options {
     tm_order order;
-    uint64_t seq;              // newest sequence number that is seen
+    uint64_t seq; // newest sequence number that is seen
     bool has_lower, has_upper;
-    tm_slice lower, upper;     // [lower, upper); copied
+    tm_slice lower, upper; // [lower, upper); copied
     bool has_prefix;
-    tm_slice prefix;           // copied; needs a bytewise order
-    const tm_range_set *const *ranges; // of all sources; the sets outlive the iterator, arrays are copied
+    tm_slice prefix; // copied; needs a bytewise order
+    // Range deletes of all sources. The sets outlive the iterator; arrays are copied.
+    const tm_range_set *const *ranges;
     size_t range_count;
     // Which child of the merge each set comes from; NULL: not known. Children must stand newest
     // first: where two have a key, all of the earlier one's versions are newer.
@@ -46,7 +47,7 @@ void tm_user_iter_seek_for_prev(tm_user_iter *it, tm_slice key); // last <= key,
 void tm_user_iter_next(tm_user_iter *it);
 void tm_user_iter_prev(tm_user_iter *it);
 bool tm_user_iter_valid(const tm_user_iter *it);
-tm_slice tm_user_iter_key(const tm_user_iter *it);   // until the next movement
+tm_slice tm_user_iter_key(const tm_user_iter *it); // until the next movement
 tm_slice tm_user_iter_value(const tm_user_iter *it);
 int tm_user_iter_status(const tm_user_iter *it, tamis_error *err);
 uint64_t tm_user_iter_skipped(const tm_user_iter *it); // hidden entries passed over, for statistics

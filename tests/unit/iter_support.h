@@ -82,8 +82,14 @@ static inline void array_to(array_iter *a, size_t at) // SIZE_MAX is before the 
     array_show(a, at < a->n);
 }
 
-static inline void array_first(tm_iter *it) { array_to(array_of(it), 0); }
-static inline void array_last(tm_iter *it) { array_to(array_of(it), array_of(it)->n - 1); }
+static inline void array_first(tm_iter *it)
+{
+    array_to(array_of(it), 0);
+}
+static inline void array_last(tm_iter *it)
+{
+    array_to(array_of(it), array_of(it)->n - 1);
+}
 static inline void array_seek(tm_iter *it, tm_slice key, uint64_t trailer)
 {
     array_to(array_of(it), array_find(array_of(it), key, trailer));
@@ -125,7 +131,8 @@ static inline tm_iter *array_iter_create(const tm_order *order, const entry *ent
 
 // ---- An order that is not bytewise --------------------------------------------------------------
 
-static inline int compare_reversed(void *ctx, const void *a, size_t alen, const void *b, size_t blen)
+static inline int compare_reversed(void *ctx, const void *a, size_t alen, const void *b,
+                                   size_t blen)
 {
     (void)ctx;
     return tm_slice_compare(tm_slice_of(b, blen), tm_slice_of(a, alen));
@@ -145,7 +152,8 @@ static tm_order entry_order; // qsort passes no context
 static inline int entry_compare(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
-    int c = tm_order_compare_internal(&entry_order, entry_key(x), x->trailer, entry_key(y), y->trailer);
+    int c =
+        tm_order_compare_internal(&entry_order, entry_key(x), x->trailer, entry_key(y), y->trailer);
     return c != 0 ? c : (x->child > y->child) - (x->child < y->child);
 }
 

@@ -109,7 +109,7 @@ START_TEST(the_last_byte_of_a_chunk_is_used)
     tm_arena_init(&a, 4096);
     uint8_t *p = tm_arena_alloc(&a, 8);
     ck_assert_ptr_nonnull(p);
-    while ((size_t)(a.end - a.next) > 8) p = tm_arena_alloc(&a, 8);
+    while ((size_t)(a.end - a.next) > 8) ck_assert_ptr_nonnull(tm_arena_alloc(&a, 8));
     size_t bytes = tm_arena_bytes(&a);
     ck_assert_uint_eq((size_t)(a.end - a.next), 8);
     p = tm_arena_alloc(&a, 1);

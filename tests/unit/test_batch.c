@@ -48,11 +48,11 @@ START_TEST(the_bytes_are_those_of_the_format)
     ck_assert_int_eq(tm_batch_add(&b, 300, TM_KIND_SINGLE_DELETE, str("b"), str("left out")), 0);
     ck_assert_int_eq(tm_batch_add(&b, 0, TM_KIND_MERGE, none, str("m")), TAMIS_OK);
     static const uint8_t bytes[] = {
-        1,    3, 'k',  'e', 'y', 1, 'v', // put
-        0,    0,                         // delete
-        0x85, 0xac, 2, 1, 'a', 0,        // range delete in family 300
-        4,    1, 'b',                    // single delete
-        0x82, 0, 0, 1, 'm',              // merge in family 0
+        1,    3,    'k', 'e', 'y', 1, 'v', // put
+        0,    0,                           // delete
+        0x85, 0xac, 2,   1,   'a', 0,      // range delete in family 300
+        4,    1,    'b',                   // single delete
+        0x82, 0,    0,   1,   'm',         // merge in family 0
     };
     ck_assert_uint_eq(tamis_batch_bytes(&b), sizeof(bytes));
     ck_assert_mem_eq(b.rep.data, bytes, sizeof(bytes));
@@ -65,14 +65,16 @@ END_TEST
 
 static tm_kind kind_of(uint64_t i)
 {
-    static const tm_kind kinds[] = {TM_KIND_PUT,        TM_KIND_DELETE,        TM_KIND_MERGE,
-                                    TM_KIND_PUT_EXPIRY, TM_KIND_SINGLE_DELETE, TM_KIND_RANGE_DELETE};
+    static const tm_kind kinds[] = {TM_KIND_PUT,           TM_KIND_DELETE,
+                                    TM_KIND_MERGE,         TM_KIND_PUT_EXPIRY,
+                                    TM_KIND_SINGLE_DELETE, TM_KIND_RANGE_DELETE};
     return kinds[i % TM_COUNT(kinds)];
 }
 
 static tm_batch_op random_op(tm_random *r, const uint8_t *bytes)
 {
-    tm_batch_op op = {.family = (uint32_t)tm_random_below(r, 3), .kind = kind_of(tm_random_next(r))};
+    tm_batch_op op = {.family = (uint32_t)tm_random_below(r, 3),
+                      .kind = kind_of(tm_random_next(r))};
     if (op.family == 2) op.family = UINT32_MAX;
     op.key = tm_slice_of(bytes + tm_random_below(r, 100), tm_random_below(r, 200));
     op.value = tm_slice_of(bytes + tm_random_below(r, 100), tm_random_below(r, 300));
@@ -281,18 +283,18 @@ typedef struct sample {
 static const sample samples[] = {
     {{1, 0, 0}, 3, 1},
     {{0, 0}, 2, 1},
-    {{0x80, 0, 0}, 3, 1},                                // family 0, spelled out
-    {{0x80, 0x80, 0, 0}, 4, -1},                         // a family in more bytes than it needs
-    {{0x80, 0xff, 0xff, 0xff, 0xff, 0x0f, 0}, 7, 1},     // the greatest family
-    {{0x80, 0x80, 0x80, 0x80, 0x80, 0x10, 0}, 7, -1},    // one above
-    {{0, 0x80, 0}, 3, -1},                               // a length in more bytes than it needs
-    {{0, 1}, 2, -1},                                     // a key that is not there
+    {{0x80, 0, 0}, 3, 1},                             // family 0, spelled out
+    {{0x80, 0x80, 0, 0}, 4, -1},                      // a family in more bytes than it needs
+    {{0x80, 0xff, 0xff, 0xff, 0xff, 0x0f, 0}, 7, 1},  // the greatest family
+    {{0x80, 0x80, 0x80, 0x80, 0x80, 0x10, 0}, 7, -1}, // one above
+    {{0, 0x80, 0}, 3, -1},                            // a length in more bytes than it needs
+    {{0, 1}, 2, -1},                                  // a key that is not there
     {{0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, 11, -1}, // of 2^64 - 1 bytes
-    {{1, 0}, 2, -1},                                     // a value that is not there
+    {{1, 0}, 2, -1}, // a value that is not there
     {{1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, 12, -1},
-    {{3, 0, 7, 1, 2, 3, 4, 5, 6, 7}, 10, -1},            // no room for a time of expiry
+    {{3, 0, 7, 1, 2, 3, 4, 5, 6, 7}, 10, -1}, // no room for a time of expiry
     {{3, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8}, 11, 1},
-    {{6, 0, 0}, 3, -1},                                  // kinds that no batch holds
+    {{6, 0, 0}, 3, -1}, // kinds that no batch holds
     {{7, 0, 0}, 3, -1},
     {{8, 0, 0}, 3, -1},
     {{0x7f, 0, 0}, 3, -1},

@@ -135,8 +135,8 @@ END_TEST
 
 START_TEST(slices_compare_as_bytes)
 {
-    static const char *const ascending[] = {"", "a", "aa", "ab", "b", "ba", "\x7f", "\x80", "\xff",
-                                            "\xff\xff"};
+    static const char *const ascending[] = {"",   "a",    "aa",   "ab",   "b",
+                                            "ba", "\x7f", "\x80", "\xff", "\xff\xff"};
     for (size_t i = 0; i < TM_COUNT(ascending); i++) {
         for (size_t j = 0; j < TM_COUNT(ascending); j++) {
             tm_slice a = tm_slice_str(ascending[i]), b = tm_slice_str(ascending[j]);

@@ -65,14 +65,14 @@ START_TEST(varints_have_one_spelling)
         const char *bytes;
         size_t n;
     } refused[] = {
-        {"\x80\x00", 2},                                         // 0
-        {"\xff\x00", 2},                                         // 127
-        {"\x81\x80\x00", 3},                                     // 1
-        {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 10},        // 0 in ten bytes
-        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 10},        // 2 to the 64th
-        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10},        // and more
-        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x81\x00", 11},    // eleven bytes
-        {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", 11},    // likewise
+        {"\x80\x00", 2},                                      // 0
+        {"\xff\x00", 2},                                      // 127
+        {"\x81\x80\x00", 3},                                  // 1
+        {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 10},     // 0 in ten bytes
+        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 10},     // 2 to the 64th
+        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10},     // and more
+        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x81\x00", 11}, // eleven bytes
+        {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", 11}, // likewise
     };
     for (size_t i = 0; i < TM_COUNT(refused); i++) {
         bool bad;
@@ -207,8 +207,8 @@ END_TEST
 
 START_TEST(lengths_beyond_the_end_are_refused)
 {
-    static const uint64_t lengths[] = {3, 100, UINT32_MAX, (uint64_t)UINT32_MAX + 3, INT64_MAX,
-                                       UINT64_MAX};
+    static const uint64_t lengths[] = {3,         100,       UINT32_MAX, (uint64_t)UINT32_MAX + 3,
+                                       INT64_MAX, UINT64_MAX};
     for (size_t i = 0; i < TM_COUNT(lengths); i++) {
         uint8_t p[TM_MAX_VARINT64 + 2] = {0};
         uint8_t *end = tm_put_varint(p, lengths[i]) + 2; // two bytes follow

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/sync.h"
 
-#define ALIVE 0x600df00d600df00du
+#define ALIVE  0x600df00d600df00du
 #define POISON 0xdd
 
 typedef struct item {
@@ -498,7 +498,7 @@ static atomic_long reads;
 
 static void *reader_run(void *arg)
 {
-    unsigned x = (unsigned)(uintptr_t)arg;
+    unsigned x = *(unsigned *)arg;
     long n = 0;
     while (atomic_load_explicit(&writers_left, memory_order_relaxed) > 0) {
         tm_epoch_slot *s = tm_epoch_enter();
@@ -519,7 +519,7 @@ static void *reader_run(void *arg)
 
 static void *writer_run(void *arg)
 {
-    unsigned x = (unsigned)(uintptr_t)arg;
+    unsigned x = *(unsigned *)arg;
     while (atomic_load(&readers_here) < READERS) tm_thread_yield();
     for (int n = 0; n < SWAPS; n++) {
         x = x * 1103515245 + 12345;
@@ -543,8 +543,10 @@ START_TEST(no_reader_sees_what_was_freed)
     for (int i = 0; i < SHARED; i++) atomic_store(&shared[i], item_new(i));
     atomic_store(&writers_left, WRITERS);
     tm_thread t[READERS + WRITERS];
-    for (uintptr_t i = 0; i < READERS + WRITERS; i++) {
-        start(&t[i], i < READERS ? reader_run : writer_run, (void *)(i + 1));
+    unsigned seeds[READERS + WRITERS];
+    for (unsigned i = 0; i < READERS + WRITERS; i++) {
+        seeds[i] = i + 1;
+        start(&t[i], i < READERS ? reader_run : writer_run, &seeds[i]);
     }
     for (int i = 0; i < READERS + WRITERS; i++) tm_thread_join(&t[i]);
     ck_assert_int_eq(atomic_load(&bad_reads), 0);

@@ -30,13 +30,13 @@ static struct {
     fake_file files[FILES];
     fake_handle handles[4];
     int open_handles, open_dirs;
-    char log[1024];      // one word a call
-    int interruptions;   // the next so many calls answer EINTR
-    int calls, fail_at;  // the call of this number answers fail_with
+    char log[1024];     // one word a call
+    int interruptions;  // the next so many calls answer EINTR
+    int calls, fail_at; // the call of this number answers fail_with
     int fail_with;
-    size_t most;         // bytes a read or write moves
-    bool idle, liar;     // reads and writes move nothing; say more than they moved
-    int advice;          // of the last hint
+    size_t most;     // bytes a read or write moves
+    bool idle, liar; // reads and writes move nothing; say more than they moved
+    int advice;      // of the last hint
     bool dir_made;
 } fake;
 
@@ -58,6 +58,12 @@ static fake_file *find(const char *name)
         if (fake.files[i].there && strcmp(fake.files[i].name, name) == 0) return &fake.files[i];
     }
     return NULL;
+}
+
+static bool holds(const char *name, const char *content)
+{
+    const fake_file *f = find(name);
+    return f != NULL && f->size == strlen(content) && memcmp(f->data, content, f->size) == 0;
 }
 
 static fake_file *add(const char *name, const char *content)
@@ -379,8 +385,7 @@ START_TEST(the_end_of_a_file_is_told)
     }
     ck_assert_int_eq(tm_file_read(&f, 4, out, 3, &err), TAMIS_CORRUPT);
     ck_assert_uint_eq(err.offset, 6);
-    ck_assert_str_eq(err.message,
-                     "000007.sst ends too early: 3 bytes wanted at offset 4, 2 there");
+    ck_assert_str_eq(err.message, "000007.sst ends too early: 3 bytes wanted at offset 4, 2 there");
     ck_assert_int_eq(tm_file_read(&f, 4, out, 2, &err), TAMIS_OK);
     ck_assert_int_eq(tm_file_close(&f, NULL), TAMIS_OK);
 }
@@ -447,7 +452,7 @@ START_TEST(other_calls_pass_failures_on)
     ck_assert_int_eq(tm_file_truncate(&f, 0, &err), TAMIS_IO);
     fail_next(EDQUOT);
     ck_assert_int_eq(tm_file_reserve(&f, 0, 10, &err), TAMIS_NOSPACE);
-    static const int cannot[] = {ENOTSUP, EOPNOTSUPP, ENOSYS};
+    static const int cannot[] = {ENOTSUP, ENOSYS};
     for (size_t i = 0; i < TM_COUNT(cannot); i++) {
         fail_next(cannot[i]);
         ck_assert_int_eq(tm_file_reserve(&f, 0, 10, &err), TAMIS_OK);
@@ -540,7 +545,7 @@ START_TEST(names_are_changed)
     fake.interruptions = 1;
     ck_assert_int_eq(tm_dir_rename(dir, "a", dir, "b", TAMIS_RENAME_REPLACE, &err), TAMIS_OK);
     ck_assert_ptr_null(find("a"));
-    ck_assert_uint_eq(find("b")->data[0], 'A');
+    ck_assert(holds("b", "A"));
     fail_next(EACCES);
     ck_assert_int_eq(tm_dir_unlink(dir, "b", &err), TAMIS_IO);
     ck_assert_str_eq(err.message, "unlink b: Permission denied");
@@ -624,11 +629,9 @@ START_TEST(a_file_is_replaced_in_the_safe_order)
     add("CURRENT", "old");
     add("tmp", "of a crash");
     ck_assert_int_eq(tm_file_replace(dir, "CURRENT", "tmp", tm_slice_str("new"), &err), TAMIS_OK);
-    ck_assert_str_eq(fake.log,
-                     "unlink:tmp open:tmp write sync close rename:tmp dir_sync");
+    ck_assert_str_eq(fake.log, "unlink:tmp open:tmp write sync close rename:tmp dir_sync");
     ck_assert_ptr_null(find("tmp"));
-    ck_assert_uint_eq(find("CURRENT")->size, 3);
-    ck_assert_int_eq(memcmp(find("CURRENT")->data, "new", 3), 0);
+    ck_assert(holds("CURRENT", "new"));
     ck_assert(find("CURRENT")->synced);
     ck_assert_int_eq(fake.open_handles, 0);
 }
@@ -647,8 +650,7 @@ START_TEST(replacing_fails_cleanly_at_every_call)
         failures += st != TAMIS_OK;
         ck_assert_int_eq(st, TAMIS_IO);
         ck_assert_int_eq(err.sys, EIO);
-        const char *content = (const char *)find("CURRENT")->data;
-        ck_assert_int_eq(memcmp(content, n < 7 ? "old" : "new", 3), 0);
+        ck_assert(holds("CURRENT", n < 7 ? "old" : "new"));
         ck_assert_ptr_null(find("tmp"));
         ck_assert_int_eq(fake.open_handles, 0);
     }

@@ -122,7 +122,7 @@ enum { ADDERS = 4, EACH = 20000 };
 
 static void *add_many(void *arg)
 {
-    for (uint64_t i = 0; i < EACH; i++) tm_histogram_add(&h, i * ADDERS + (uint64_t)(uintptr_t)arg);
+    for (uint64_t i = 0; i < EACH; i++) tm_histogram_add(&h, i * ADDERS + *(uint64_t *)arg);
     return NULL;
 }
 
@@ -131,8 +131,10 @@ START_TEST(threads_lose_nothing)
     tm_histogram_init(&h);
     tm_thread t[ADDERS];
     tamis_error err;
-    for (uintptr_t i = 0; i < ADDERS; i++) {
-        ck_assert_int_eq(tm_thread_start(&t[i], add_many, (void *)i, "add", &err), TAMIS_OK);
+    uint64_t first[ADDERS];
+    for (size_t i = 0; i < ADDERS; i++) {
+        first[i] = i;
+        ck_assert_int_eq(tm_thread_start(&t[i], add_many, &first[i], "add", &err), TAMIS_OK);
     }
     for (size_t i = 0; i < ADDERS; i++) tm_thread_join(&t[i]);
     uint64_t n = ADDERS * EACH;

@@ -136,8 +136,18 @@ START_TEST(separators_by_example)
     separate(&o, "user:1000", "user:2", "user:11");
     separate(&o, "user", "user:1", "user");
     separate(&o, "", "a", "");
-    separate(&o, "a\xff\xff" "b", "b", "a\xff\xff" "b");
-    separate(&o, "a\xff\xff" "bc", "b", "a\xff\xff" "c");
+    separate(&o,
+             "a\xff\xff"
+             "b",
+             "b",
+             "a\xff\xff"
+             "b");
+    separate(&o,
+             "a\xff\xff"
+             "bc",
+             "b",
+             "a\xff\xff"
+             "c");
     separate(&o, "b", "a", "b"); // out of order: a stays
     separate(&o, "a", "a", "a");
 }
@@ -256,12 +266,12 @@ START_TEST(an_own_separator_is_checked)
         const char *given, *expected;
     } all[] = {
         // Descending: "mmm" <= s < "kkk" asks for a string from "mmm" down to above "kkk".
-        {"l", "l"},     {"mm", "mm"},     // between
-        {"n", "mmm"},                     // before a
-        {"k", "mmm"},   {"kk", "mmm"},    // at or behind b
-        {"", "mmm"},                      // the last of all in this order
-        {"xyz", "mmm"},                   // as long as a: a stays, whatever was written
-        {"toolong", "mmm"},               // says more than it may
+        {"l", "l"},         {"mm", "mm"},  // between
+        {"n", "mmm"},                      // before a
+        {"k", "mmm"},       {"kk", "mmm"}, // at or behind b
+        {"", "mmm"},                       // the last of all in this order
+        {"xyz", "mmm"},                    // as long as a: a stays, whatever was written
+        {"toolong", "mmm"},                // says more than it may
     };
     for (size_t i = 0; i < TM_COUNT(all); i++) {
         char given[16] = {0};

@@ -84,8 +84,8 @@ END_TEST
 
 START_TEST(large_blocks_are_whole_and_aligned)
 {
-    static const size_t sizes[] = {1, 4096, MIB, MIB + 1, 2 * MIB - 1, 2 * MIB, 2 * MIB + 1,
-                                   7 * MIB + 12345};
+    static const size_t sizes[] = {1,           4096,    MIB,         MIB + 1,
+                                   2 * MIB - 1, 2 * MIB, 2 * MIB + 1, 7 * MIB + 12345};
     for (size_t i = 0; i < TM_COUNT(sizes); i++) {
         size_t n = sizes[i];
         uint8_t *p = tm_alloc_large(n), *q = tm_alloc_large(n);

@@ -55,7 +55,8 @@ static void set_scene(scene *s, size_t children, size_t n, bool doubles, tm_rand
         }
         s->iters[c] = array_iter_create(&s->order, s->by_child[c], s->counts[c]);
     }
-    ck_assert_int_eq(tm_merge_iter_create(&s->order, s->iters, children, &s->merged, NULL), TAMIS_OK);
+    ck_assert_int_eq(tm_merge_iter_create(&s->order, s->iters, children, &s->merged, NULL),
+                     TAMIS_OK);
 }
 
 static void end_scene(scene *s)
@@ -80,8 +81,8 @@ static void check_at(const scene *s, size_t at)
 static size_t find(const scene *s, tm_slice key, uint64_t trailer)
 {
     size_t i = 0;
-    while (i < s->n && tm_order_compare_internal(&s->order, entry_key(&s->all[i]), s->all[i].trailer,
-                                                 key, trailer) < 0) {
+    while (i < s->n && tm_order_compare_internal(&s->order, entry_key(&s->all[i]),
+                                                 s->all[i].trailer, key, trailer) < 0) {
         i++;
     }
     return i;
@@ -205,7 +206,7 @@ START_TEST(a_child_is_skipped_and_no_other)
         tm_slice to = entry_key(&s.all[goal]);
         int c = tm_order_compare(&s.order, entry_key(e), to);
         if (!to_end && (back ? c < 0 : c >= 0)) continue; // it must lie ahead
-        if (back) { // the last one before what follows e
+        if (back) {
             it->ops->seek_before(it, entry_key(e), e->trailer - 1);
         } else {
             it->ops->seek(it, entry_key(e), e->trailer);
@@ -219,8 +220,10 @@ START_TEST(a_child_is_skipped_and_no_other)
             } while (at < s.n && is_passed(&s, &s.all[at], child, to_end ? NULL : &to, back));
             check_at(&s, at);
             if (!it->valid) break;
-            if (back) it->ops->prev(it);
-            else it->ops->next(it);
+            if (back)
+                it->ops->prev(it);
+            else
+                it->ops->next(it);
         }
     }
     end_scene(&s);
@@ -239,15 +242,19 @@ START_TEST(a_failing_child_fails_the_merge)
     for (long fail_in = 0; fail_in < 20; fail_in++) {
         bad->fail_in = fail_in;
         bool back = fail_in % 2;
-        if (back) it->ops->last(it);
-        else it->ops->first(it);
+        if (back)
+            it->ops->last(it);
+        else
+            it->ops->first(it);
         size_t at = back ? s.n - 1 : 0;
         while (it->valid) { // what was shown before is right
             check_at(&s, at);
             if (tm_random_below(&r, 4) == 0) back = !back;
             at = back ? at - 1 : at + 1;
-            if (back) it->ops->prev(it);
-            else it->ops->next(it);
+            if (back)
+                it->ops->prev(it);
+            else
+                it->ops->next(it);
         }
         if (it->status == TAMIS_OK) { // the end came first
             ck_assert(at >= s.n);

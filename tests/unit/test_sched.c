@@ -69,7 +69,7 @@ START_TEST(a_seed_replays)
         steps(seed, a);
         steps(seed, b);
         ck_assert_str_eq(a, b);
-        for (char c = 'a'; c < 'a' + NOTES; c++) ck_assert_ptr_nonnull(strchr(a, c));
+        for (int i = 0; i < NOTES; i++) ck_assert_ptr_nonnull(strchr(a, 'a' + i));
         ck_assert_uint_eq(strlen(a), NOTES);
         first[a[0] - 'a'] = true;
         steps(seed + 1000, b);
@@ -213,7 +213,7 @@ START_TEST(a_thread_is_kept_for_flushes)
         tm_sched_submit(s, TM_LANE_HIGH, &high[i].job);
     }
     wait_for(&high_in, 1);
-    ck_assert_uint_eq(tm_sched_pending(s), 8); // running ones too
+    ck_assert_uint_eq(tm_sched_pending(s), 8);   // running ones too
     ck_assert(!tm_sched_cancel(s, &low[0].job)); // it runs
     atomic_store(&high_open, true);
     wait_for(&high_done, 3); // one after another, while no LOW job ends

@@ -11,10 +11,10 @@ START_TEST(every_status_has_its_name)
     static const struct {
         int status;
         const char *name;
-    } all[] = {{0, "OK"},           {-1, "NOTFOUND"}, {-2, "INVALID"},      {-3, "MISUSE"},
-               {-4, "NOMEM"},       {-5, "IO"},       {-6, "NOSPACE"},      {-7, "CORRUPT"},
-               {-8, "LOCKED"},      {-9, "BUSY"},     {-12, "READONLY"},    {-13, "CLOSED"},
-               {-14, "EXISTS"},     {-15, "UNSUPPORTED"}, {-16, "TOOLARGE"}, {-17, "ABORTED"},
+    } all[] = {{0, "OK"},        {-1, "NOTFOUND"},     {-2, "INVALID"},   {-3, "MISUSE"},
+               {-4, "NOMEM"},    {-5, "IO"},           {-6, "NOSPACE"},   {-7, "CORRUPT"},
+               {-8, "LOCKED"},   {-9, "BUSY"},         {-12, "READONLY"}, {-13, "CLOSED"},
+               {-14, "EXISTS"},  {-15, "UNSUPPORTED"}, {-16, "TOOLARGE"}, {-17, "ABORTED"},
                {-18, "POISONED"}};
     for (size_t i = 0; i < TM_COUNT(all); i++) {
         ck_assert_str_eq(tamis_status_name(all[i].status), all[i].name);
@@ -177,15 +177,15 @@ START_TEST(what_cannot_be_shown_is_replaced)
         const char *in, *out;
     } all[] = {
         {"a\nb\x1b[0m\x7f", "a?b?[0m?"},
-        {"\x80|\xff|\xc0\xaf|", "?|?|??|"},     // lone, never valid, overlong '/'
-        {"\xe0\x80\xaf|", "???|"},              // overlong
-        {"\xed\xa0\x80|", "???|"},              // a surrogate
-        {"\xf4\x90\x80\x80|", "????|"},         // above U+10FFFF
-        {"\xf5\x80\x80\x80|", "????|"},         // likewise
-        {"\xc3|", "?|"},                        // its second byte missing
-        {"\xe2\x82|", "??|"},                   // its third byte missing
+        {"\x80|\xff|\xc0\xaf|", "?|?|??|"}, // lone, never valid, overlong '/'
+        {"\xe0\x80\xaf|", "???|"},          // overlong
+        {"\xed\xa0\x80|", "???|"},          // a surrogate
+        {"\xf4\x90\x80\x80|", "????|"},     // above U+10FFFF
+        {"\xf5\x80\x80\x80|", "????|"},     // likewise
+        {"\xc3|", "?|"},                    // its second byte missing
+        {"\xe2\x82|", "??|"},               // its third byte missing
         {"\xc3\xa9 \xed\x9f\xbf \xf4\x8f\xbf\xbf", "\xc3\xa9 \xed\x9f\xbf \xf4\x8f\xbf\xbf"},
-        {"end\xe2\x82", "end"},                 // cut by whoever made it
+        {"end\xe2\x82", "end"}, // cut by whoever made it
     };
     for (size_t i = 0; i < TM_COUNT(all); i++) {
         tamis_error err;

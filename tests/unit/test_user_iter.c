@@ -70,8 +70,10 @@ static void look(scene *s)
         const op *last = NULL;
         for (size_t k = 0; k < s->n && k + 1 <= s->options.seq; k++) {
             const op *o = &s->ops[k];
-            if (covers(s, o, key)) last = NULL;
-            else if (o->kind != TM_KIND_RANGE_DELETE && strcmp(o->key, key) == 0) last = o;
+            if (covers(s, o, key))
+                last = NULL;
+            else if (o->kind != TM_KIND_RANGE_DELETE && strcmp(o->key, key) == 0)
+                last = o;
         }
         if (last == NULL || last->kind != TM_KIND_PUT || !in_bounds(s, key)) continue;
         entry *e = &s->seen[s->seen_count++];
@@ -94,8 +96,9 @@ static void share_out(scene *s)
         for (size_t i = from; i < to; i++) {
             const op *o = &s->ops[i];
             if (o->kind == TM_KIND_RANGE_DELETE) {
-                ck_assert_int_eq(tm_range_builder_add(&b, tm_slice_str(o->key),
-                                                      tm_slice_str(o->limit), i + 1), TAMIS_OK);
+                ck_assert_int_eq(
+                    tm_range_builder_add(&b, tm_slice_str(o->key), tm_slice_str(o->limit), i + 1),
+                    TAMIS_OK);
                 continue;
             }
             entry *e = &s->entries[c][s->counts[c]++];
@@ -501,11 +504,15 @@ START_TEST(kinds_that_cannot_be_read_end_the_walk)
     s.entries[0][1].trailer = tm_trailer(2, k->kind);
     for (int back = 0; back < 2; back++) {
         tamis_error err = {0};
-        if (back) tm_user_iter_last(s.it);
-        else tm_user_iter_first(s.it);
+        if (back)
+            tm_user_iter_last(s.it);
+        else
+            tm_user_iter_first(s.it);
         check_shows(s.it, back ? "c" : "a");
-        if (back) tm_user_iter_prev(s.it);
-        else tm_user_iter_next(s.it);
+        if (back)
+            tm_user_iter_prev(s.it);
+        else
+            tm_user_iter_next(s.it);
         ck_assert(!tm_user_iter_valid(s.it));
         ck_assert_int_eq(tm_user_iter_status(s.it, &err), k->status);
         ck_assert_int_eq(err.code, k->status);
@@ -538,14 +545,18 @@ START_TEST(a_failing_source_ends_the_walk)
         bool back = fail_in % 2;
         bad->fail_in = fail_in;
         size_t at = back ? s.seen_count - 1 : 0;
-        if (back) tm_user_iter_last(s.it);
-        else tm_user_iter_first(s.it);
+        if (back)
+            tm_user_iter_last(s.it);
+        else
+            tm_user_iter_first(s.it);
         while (tm_user_iter_valid(s.it)) {
             check_at(&s, at);
             if (tm_random_below(&r, 4) == 0) back = !back;
             at = back ? at - 1 : at + 1;
-            if (back) tm_user_iter_prev(s.it);
-            else tm_user_iter_next(s.it);
+            if (back)
+                tm_user_iter_prev(s.it);
+            else
+                tm_user_iter_next(s.it);
         }
         if (tm_user_iter_status(s.it, &err) == TAMIS_OK) {
             ck_assert_uint_ge(at, s.seen_count); // the end came first
@@ -605,11 +616,15 @@ START_TEST(without_memory)
             allocations_left = allowed;
             tm_mem_set_hook(pass, NULL);
             size_t n = 0;
-            if (back) tm_user_iter_last(s.it);
-            else tm_user_iter_first(s.it);
+            if (back)
+                tm_user_iter_last(s.it);
+            else
+                tm_user_iter_first(s.it);
             for (; tm_user_iter_valid(s.it); n++) {
-                if (back) tm_user_iter_prev(s.it);
-                else tm_user_iter_next(s.it);
+                if (back)
+                    tm_user_iter_prev(s.it);
+                else
+                    tm_user_iter_next(s.it);
             }
             tm_mem_set_hook(NULL, NULL);
             tamis_error err = {0};

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// verify_path.c - checks the files of a store that is not open: CURRENT, manifest, every table that
+// the manifest names, every live log. What one file says wrong does not keep the others from being
+// read.
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "lsm/folder.h"
+#include "lsm/manifest.h"
+#include "lsm/options.h"
+#include "lsm/version.h"
+#include "sstable/table_verify.h"
+#include "wal/wal_reader.h"
+
+typedef struct inspection {
+    const tamis_vfs *vfs;
+    tamis_dir *dir;
+    tm_order order;
+    tamis_progress progress;
+    void (*each)(void *ctx, const tamis_error *finding);
+    void *ctx;
+    tamis_report report;
+    tamis_error first;
+    uint64_t done, total;
+    char name[TM_NAME_MAX];
+    // From the manifest.
+    tm_edit state;
+    uint64_t manifest, min_log, manifest_end;
+    bool known_order;
+} inspection;
+
+static void finding(void *ctx, const tamis_error *e)
+{
+    inspection *v = ctx;
+    if (e->code != TAMIS_UNSUPPORTED && v->report.damaged++ == 0) v->first = *e;
+    if (v->each != NULL) v->each(v->ctx, e);
+}
+
+static int advance(void *ctx, uint64_t bytes)
+{
+    inspection *v = ctx;
+    v->done += bytes;
+    if (v->progress == NULL) return TAMIS_OK;
+    int stop = v->progress(v->ctx, TM_MIN(v->done, v->total), v->total, v->name);
+    return stop ? TAMIS_ABORTED : TAMIS_OK;
+}
+
+// ---- The manifest -------------------------------------------------------------------------------
+
+static int forget(inspection *v, const tm_edit_table *gone)
+{
+    tm_edit *s = &v->state;
+    for (size_t i = 0; i < s->table_count; i++) {
+        if (s->tables[i].number != gone->number || s->tables[i].level != gone->level) continue;
+        tm_table_meta_deinit(&s->tables[i].meta);
+        s->tables[i] = s->tables[--s->table_count];
+        return TAMIS_OK;
+    }
+    tamis_error e = {0};
+    (void)!tm_fail_corrupt(&e, v->manifest, 0,
+                           "MANIFEST-%06llu drops table %06llu, which is not there",
+                           (unsigned long long)v->manifest, (unsigned long long)gone->number);
+    finding(v, &e);
+    return TAMIS_OK;
+}
+
+static int take_edit(void *ctx, tm_edit *e, tamis_error *err)
+{
+    inspection *v = ctx;
+    tm_edit *s = &v->state;
+    if (e->has_store) memcpy(s->store_id, e->store_id, sizeof s->store_id);
+    if (e->has_min_log) v->min_log = e->min_log;
+    for (size_t i = 0; i < e->family_count; i++) {
+        const tm_edit_family *f = &e->families[i];
+        if (tm_edit_add_family(s, f->id, tm_buf_slice(&f->name), tm_buf_slice(&f->comparator),
+                               tm_buf_slice(&f->merger)) != TAMIS_OK) {
+            return tm_fail_nomem(err);
+        }
+    }
+    for (size_t i = 0; i < e->table_count; i++) {
+        const tm_edit_table *t = &e->tables[i];
+        if (!t->add) {
+            TM_TRY(forget(v, t));
+        } else if (tm_edit_add_table(s, t->family, t->level, &t->meta) != TAMIS_OK) {
+            return tm_fail_nomem(err);
+        }
+    }
+    return TAMIS_OK;
+}
+
+static int read_manifest(inspection *v, tamis_error *err)
+{
+    tamis_error e = {0};
+    tm_manifest_end end = {0};
+    int st = tm_current_read(v->dir, &v->manifest, &e);
+    if (st == TAMIS_NOTFOUND) st = tm_fail_corrupt(&e, 0, 0, "CURRENT is missing");
+    v->report.files++;
+    if (st == TAMIS_OK) {
+        v->report.files++;
+        st = tm_manifest_read(v->dir, v->manifest, 0, take_edit, v, &end, &e);
+        if (st == TAMIS_NOTFOUND) {
+            st = tm_fail_corrupt(&e, v->manifest, 0, "MANIFEST-%06llu is missing",
+                                 (unsigned long long)v->manifest);
+        }
+    }
+    if (st == TAMIS_NOMEM) return tm_fail_copy(err, &e);
+    if (st != TAMIS_OK) finding(v, &e);
+    v->manifest_end = end.logical_end;
+    const tm_edit *s = &v->state;
+    v->known_order =
+        s->family_count == 0 || tm_slice_equal(tm_buf_slice(&s->families[0].comparator),
+                                               tm_slice_str(tm_order_name(&v->order)));
+    if (!v->known_order) {
+        (void)!tm_fail(&e, TAMIS_UNSUPPORTED,
+                       "the comparator \"%.*s\" is not at hand: the order of keys is not checked",
+                       (int)TM_MIN(s->families[0].comparator.len, (size_t)100),
+                       (const char *)s->families[0].comparator.data);
+        finding(v, &e);
+    }
+    return TAMIS_OK;
+}
+
+// ---- Tables -------------------------------------------------------------------------------------
+
+static int verify_table(inspection *v, const tm_table_meta *m, tamis_error *err)
+{
+    tm_file file = {0};
+    tamis_error e = {0};
+    tm_table_check check = {0};
+    uint64_t before = v->report.damaged;
+    tm_filename(v->name, TM_FILE_TABLE, m->number);
+    v->report.files++;
+    int st = tm_file_open(v->dir, v->name, m->number, TAMIS_FILE_READ, &file, &e);
+    if (st == TAMIS_NOTFOUND) {
+        st = tm_fail_corrupt(&e, m->number, 0, "table %s is missing", v->name);
+    } else if (st == TAMIS_OK) {
+        st = tm_table_verify_file(&file, m, v->known_order ? &v->order : NULL, finding, advance, v,
+                                  &check, &e);
+        (void)!tm_file_close(&file, NULL);
+    }
+    v->report.blocks += check.blocks;
+    v->report.entries += check.entries;
+    if (st == TAMIS_NOMEM || st == TAMIS_ABORTED) return tm_fail_copy(err, &e);
+    if (st != TAMIS_OK && v->report.damaged == before) finding(v, &e);
+    return TAMIS_OK;
+}
+
+// The levels as an open would build them: overlaps and doubles show here.
+static int verify_levels(inspection *v)
+{
+    const tm_edit *s = &v->state;
+    for (size_t i = 0; v->known_order && i < s->table_count; i++) {
+        for (size_t k = 0; k < i; k++) {
+            const tm_table_meta *a = &s->tables[i].meta, *b = &s->tables[k].meta;
+            bool apart = s->tables[i].level != s->tables[k].level || s->tables[i].level == 0 ||
+                         tm_file_locate(&v->order, a, tm_buf_slice(&b->smallest)) > 0 ||
+                         tm_file_locate(&v->order, b, tm_buf_slice(&a->smallest)) > 0;
+            if (apart && a->number != b->number) continue;
+            tamis_error e = {0};
+            (void)!tm_fail_corrupt(&e, a->number, 0, "tables %06llu and %06llu overlap in level %u",
+                                   (unsigned long long)a->number, (unsigned long long)b->number,
+                                   s->tables[i].level);
+            finding(v, &e);
+        }
+    }
+    return TAMIS_OK;
+}
+
+// ---- Logs ---------------------------------------------------------------------------------------
+
+static int count_record(void *ctx, const tm_wal_record *rec, tamis_error *err)
+{
+    inspection *v = ctx;
+    (void)err;
+    if (!rec->seal) {
+        v->report.blocks++;
+        v->report.entries += rec->count;
+    }
+    return TAMIS_OK;
+}
+
+static void verify_log(inspection *v, uint64_t number, const tm_wal_header *next)
+{
+    tm_wal_reader *r = NULL;
+    tm_wal_end end = {0};
+    tamis_error e = {0};
+    bool begun = true, follows = next != NULL && next->previous == number;
+    tm_filename(v->name, TM_FILE_LOG, number);
+    v->report.files++;
+    int st = tm_wal_reader_open(v->dir, v->name, number, TM_WAL_LOG, v->state.store_id, &r, &e);
+    if (st == TAMIS_OK) {
+        st = tm_wal_reader_scan(r, follows ? next->previous_synced : 0,
+                                follows ? next->previous_end : UINT64_MAX, count_record, v, &end,
+                                &e);
+    } else if (st == TAMIS_CORRUPT && next == NULL) {
+        tamis_error ignored;
+        int known = tm_wal_was_begun(v->dir, v->name, number, v->state.store_id, &begun, &ignored);
+        if (known == TAMIS_OK && !begun) st = TAMIS_OK; // a crash's beginning of a log
+    }
+    tm_wal_reader_close(r);
+    if (st == TAMIS_OK && end.manifest == v->manifest && end.manifest_synced > v->manifest_end) {
+        st = tm_fail_corrupt(&e, v->manifest, v->manifest_end,
+                             "MANIFEST-%06llu is shorter than %s says",
+                             (unsigned long long)v->manifest, v->name);
+    }
+    if (st != TAMIS_OK) finding(v, &e);
+}
+
+static void verify_logs(inspection *v, const tm_folder *f)
+{
+    size_t n = tm_folder_count(&f->logs);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t number = tm_folder_at(&f->logs, i);
+        if (number < v->min_log) continue;
+        tm_wal_header next = {0};
+        bool has_next = false;
+        if (i + 1 < n) {
+            char name[TM_NAME_MAX];
+            tm_wal_reader *r = NULL;
+            uint64_t following = tm_folder_at(&f->logs, i + 1);
+            tm_filename(name, TM_FILE_LOG, following);
+            if (tm_wal_reader_open(v->dir, name, following, TM_WAL_LOG, v->state.store_id, &r,
+                                   NULL) == TAMIS_OK) {
+                next = *tm_wal_reader_header(r);
+                has_next = true;
+                tm_wal_reader_close(r);
+            }
+        }
+        verify_log(v, number, has_next ? &next : NULL);
+    }
+}
+
+// ---- The whole ------------------------------------------------------------------------------------
+
+static void count_lost(inspection *v, const tm_folder *f)
+{
+    for (size_t i = 0; i < tm_folder_count(&f->tables); i++) {
+        bool named = false;
+        for (size_t k = 0; !named && k < v->state.table_count; k++) {
+            named = v->state.tables[k].number == tm_folder_at(&f->tables, i);
+        }
+        if (!named) v->report.lost_files++;
+    }
+}
+
+static int inspect(inspection *v, tamis_error *err)
+{
+    tm_folder files = {0};
+    TM_TRY(tm_folder_list(v->dir, &files, err));
+    int st = TAMIS_OK;
+    if (!files.has_current && tm_folder_count(&files.manifests) == 0) {
+        st = tm_fail(err, TAMIS_NOTFOUND, "there is no store in this folder");
+    }
+    if (st == TAMIS_OK) st = read_manifest(v, err);
+    for (size_t i = 0; st == TAMIS_OK && i < v->state.table_count; i++) {
+        v->total += v->state.tables[i].meta.file_bytes;
+    }
+    for (size_t i = 0; st == TAMIS_OK && i < v->state.table_count; i++) {
+        st = verify_table(v, &v->state.tables[i].meta, err);
+    }
+    if (st == TAMIS_OK) {
+        (void)verify_levels(v);
+        verify_logs(v, &files);
+        count_lost(v, &files);
+    }
+    tm_folder_deinit(&files);
+    return st;
+}
+
+int tamis_verify_path(const char *path, const tamis_options *opt, tamis_progress progress,
+                      void (*each)(void *ctx, const tamis_error *finding), void *ctx,
+                      tamis_report *out, tamis_error *err)
+{
+    if (path == NULL || path[0] == '\0') {
+        return tm_fail(err, TAMIS_INVALID, "path is %s", path ? "empty" : "NULL");
+    }
+    tm_config config;
+    TM_TRY(tm_config_init(&config, opt, err));
+    inspection v = {
+        .vfs = config.vfs, .order = config.order, .progress = progress, .each = each, .ctx = ctx};
+    tamis_file *lock = NULL;
+    tm_edit_init(&v.state);
+    int st = tm_dir_open(v.vfs, path, TAMIS_DIR_EXISTING, &v.dir, NULL, err);
+    if (st != TAMIS_OK) {
+        return st == TAMIS_NOTFOUND ? tm_fail(err, st, "%.180s: no such folder", path) : st;
+    }
+    int sys = v.vfs->lock(v.dir, TM_NAME_LOCK, TAMIS_LOCK_SHARED, &lock);
+    if (sys == EWOULDBLOCK || sys == EAGAIN) {
+        st = tm_fail(err, TAMIS_LOCKED, "%.180s: the store is open", path);
+    }
+    if (st == TAMIS_OK) st = inspect(&v, err);
+    if (lock != NULL) (void)v.vfs->unlock(lock);
+    tm_dir_close(v.dir);
+    tm_edit_deinit(&v.state);
+    if (out != NULL) {
+        v.report.size = out->size;
+        memcpy(out, &v.report, TM_MIN(out->size, sizeof v.report));
+    }
+    if (st == TAMIS_OK && v.report.damaged > 0) return tm_fail_copy(err, &v.first);
+    return st;
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// stress.c - writers, readers, iterators, snapshots, flushes and compactions at once, on real
+// threads. Readers check what a torn or stale read would break:
+//
+//   accounts  each writer moves amounts between its own accounts, a batch a move: in every view the
+//             sum of its accounts is what it was at the start
+//   counters  each writer counts its keys up, one after the other: a reader never sees a counter go
+//             back, and never one ahead of the counter before it
+//
+//   stress [--ops N] [--writers N] [--readers N] [--path DIR]
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "lsm/tamis.h"
+
+enum { ACCOUNTS = 64, COUNTERS = 16, START = 1000, MAX_THREADS = 16 };
+
+static tamis_db *db;
+static long ops = 20000;
+static unsigned writers = 2, readers = 3;
+static atomic_bool done;
+static atomic_long checks;
+
+static void must(int st, const tamis_error *e, const char *what)
+{
+    if (st == TAMIS_OK) return;
+    fprintf(stderr, "stress: %s: %s: %s\n", what, tamis_status_name(st), e->message);
+    exit(1);
+}
+
+static void broken(const char *what, long a, long b)
+{
+    fprintf(stderr, "stress: %s: %ld, %ld\n", what, a, b);
+    exit(1);
+}
+
+static size_t account_key(char *out, unsigned writer, unsigned i)
+{
+    return (size_t)snprintf(out, 32, "account-%02u-%04u", writer, i);
+}
+static size_t counter_key(char *out, unsigned writer, unsigned i)
+{
+    return (size_t)snprintf(out, 32, "counter-%02u-%04u", writer, i);
+}
+
+static long read_number(const void *data, size_t len)
+{
+    long v = -1;
+    if (len < sizeof v) broken("a value is cut", (long)len, (long)sizeof v);
+    memcpy(&v, data, sizeof v);
+    return v;
+}
+
+static long get_number(const tamis_read_options *ro, const char *key, size_t klen)
+{
+    char buf[512];
+    size_t len;
+    tamis_error e;
+    must(tamis_get_into(db, NULL, ro, key, klen, buf, sizeof buf, &len, &e), &e, key);
+    return read_number(buf, len);
+}
+
+// A number, and padding so that flushes and compactions come often.
+static void put_number(tamis_batch *b, const char *key, size_t klen, long v)
+{
+    char value[200];
+    memset(value, 'p', sizeof value);
+    memcpy(value, &v, sizeof v);
+    must(tamis_batch_put(b, NULL, key, klen, value, sizeof value), NULL, "batch");
+}
+
+static void *write_all(void *arg)
+{
+    unsigned me = (unsigned)(size_t)arg;
+    tm_random r = tm_random_seed(me + 1);
+    long balance[ACCOUNTS];
+    tamis_batch *b = tamis_batch_create();
+    tamis_error e;
+    char key[32];
+    for (unsigned i = 0; i < ACCOUNTS; i++) balance[i] = START;
+    for (long n = 0; n < ops; n++) {
+        unsigned from = (unsigned)tm_random_below(&r, ACCOUNTS);
+        unsigned to = (unsigned)tm_random_below(&r, ACCOUNTS);
+        long amount = (long)tm_random_below(&r, 10);
+        balance[from] -= amount;
+        balance[to] += amount;
+        tamis_batch_clear(b);
+        put_number(b, key, account_key(key, me, from), balance[from]);
+        put_number(b, key, account_key(key, me, to), balance[to]);
+        if (from == to) put_number(b, key, account_key(key, me, from), balance[from]);
+        must(tamis_commit(db, NULL, b, NULL, &e), &e, "commit");
+        // Counter i is raised after counter i - 1, so no view shows it ahead of that.
+        long round = n / COUNTERS + 1;
+        size_t klen = counter_key(key, me, (unsigned)(n % COUNTERS));
+        char value[64] = {0};
+        memcpy(value, &round, sizeof round);
+        must(tamis_put(db, NULL, NULL, key, klen, value, sizeof value, &e), &e, "put");
+        if (n % 97 == 0) { // keys that come and go
+            klen = (size_t)snprintf(key, sizeof key, "gone-%02u-%04ld", me, n % 1000);
+            must(tamis_put(db, NULL, NULL, key, klen, "x", 1, &e), &e, "put");
+            must(tamis_delete(db, NULL, NULL, key, klen, &e), &e, "delete");
+        }
+    }
+    tamis_batch_free(b);
+    return NULL;
+}
+
+static void check_sum_by_gets(const tamis_snapshot *s, unsigned writer)
+{
+    tamis_read_options ro = {.size = sizeof ro, .snapshot = s};
+    char key[32];
+    long sum = 0;
+    for (unsigned i = 0; i < ACCOUNTS; i++) {
+        sum += get_number(&ro, key, account_key(key, writer, i));
+    }
+    if (sum != (long)ACCOUNTS * START) broken("a sum seen by gets", sum, (long)ACCOUNTS * START);
+}
+
+static void check_sum_by_scan(unsigned writer, bool backward)
+{
+    char prefix[32];
+    tamis_error e;
+    tamis_iter *it;
+    tamis_read_options ro = {.size = sizeof ro};
+    ro.prefix.data = prefix;
+    ro.prefix.len = (size_t)snprintf(prefix, sizeof prefix, "account-%02u-", writer);
+    must(tamis_iter_create(db, NULL, &ro, &it, &e), &e, "iterator");
+    long sum = 0, count = 0;
+    if (backward)
+        tamis_iter_last(it);
+    else
+        tamis_iter_first(it);
+    for (; tamis_iter_valid(it); count++) {
+        size_t len;
+        const void *v = tamis_iter_value(it, &len);
+        sum += read_number(v, len);
+        if (backward)
+            tamis_iter_prev(it);
+        else
+            tamis_iter_next(it);
+    }
+    must(tamis_iter_status(it, &e), &e, "scan");
+    tamis_iter_free(it);
+    if (count != ACCOUNTS) broken("accounts in a scan", count, ACCOUNTS);
+    if (sum != (long)ACCOUNTS * START) broken("a sum in a scan", sum, (long)ACCOUNTS * START);
+}
+
+static void check_counters(unsigned writer, long *last)
+{
+    char key[32];
+    long before = get_number(NULL, key, counter_key(key, writer, 0));
+    if (before < last[0]) broken("a counter went back", before, last[0]);
+    last[0] = before;
+    // Read upwards: what is read later may only be newer, so compare in one view.
+    tamis_snapshot *s;
+    tamis_error e;
+    must(tamis_snapshot_create(db, &s, &e), &e, "snapshot");
+    tamis_read_options ro = {.size = sizeof ro, .snapshot = s};
+    long above = get_number(&ro, key, counter_key(key, writer, 0));
+    for (unsigned i = 1; i < COUNTERS; i++) {
+        long v = get_number(&ro, key, counter_key(key, writer, i));
+        if (v > above) broken("a counter is ahead of the one before", v, above);
+        if (v < last[i]) broken("a counter went back", v, last[i]);
+        last[i] = v;
+        above = v;
+    }
+    tamis_snapshot_release(s);
+}
+
+static void check_multi_get(unsigned writer)
+{
+    char keys[ACCOUNTS][32];
+    tamis_slice slices[ACCOUNTS];
+    tamis_value values[ACCOUNTS];
+    int statuses[ACCOUNTS];
+    tamis_error e;
+    long sum = 0;
+    for (unsigned i = 0; i < ACCOUNTS; i++) {
+        slices[i].data = keys[i];
+        slices[i].len = account_key(keys[i], writer, i);
+    }
+    must(tamis_multi_get(db, NULL, NULL, ACCOUNTS, slices, values, statuses, &e), &e, "multi_get");
+    for (unsigned i = 0; i < ACCOUNTS; i++) {
+        must(statuses[i], &e, "multi_get");
+        sum += read_number(values[i].data, values[i].len);
+        tamis_value_release(&values[i]);
+    }
+    if (sum != (long)ACCOUNTS * START) broken("a sum by multi_get", sum, (long)ACCOUNTS * START);
+}
+
+static void *read_all(void *arg)
+{
+    tm_random r = tm_random_seed((uint64_t)(size_t)arg + 100);
+    long last[MAX_THREADS][COUNTERS];
+    tamis_error e;
+    memset(last, 0, sizeof last);
+    while (!atomic_load(&done)) {
+        unsigned writer = (unsigned)tm_random_below(&r, writers);
+        switch (tm_random_below(&r, 5)) {
+        case 0: {
+            tamis_snapshot *s;
+            must(tamis_snapshot_create(db, &s, &e), &e, "snapshot");
+            check_sum_by_gets(s, writer);
+            tamis_snapshot_release(s);
+            break;
+        }
+        case 1:
+            check_sum_by_scan(writer, false);
+            break;
+        case 2:
+            check_sum_by_scan(writer, true);
+            break;
+        case 3:
+            check_multi_get(writer);
+            break;
+        default:
+            check_counters(writer, last[writer]);
+            break;
+        }
+        atomic_fetch_add(&checks, 1);
+    }
+    return NULL;
+}
+
+static void *disturb(void *arg)
+{
+    tm_random r = tm_random_seed(7);
+    tamis_error e;
+    (void)arg;
+    while (!atomic_load(&done)) {
+        if (tm_random_below(&r, 3) == 0)
+            must(tamis_compact(db, NULL, NULL, &e), &e, "compact");
+        else
+            must(tamis_flush(db, NULL, &e), &e, "flush");
+        tamis_memory m = {.size = sizeof m};
+        must(tamis_memory_usage(db, &m, &e), &e, "memory");
+    }
+    return NULL;
+}
+
+static void fill(void)
+{
+    tamis_batch *b = tamis_batch_create();
+    char key[32];
+    tamis_error e;
+    for (unsigned w = 0; w < writers; w++) {
+        for (unsigned i = 0; i < ACCOUNTS; i++) {
+            put_number(b, key, account_key(key, w, i), START);
+        }
+        for (unsigned i = 0; i < COUNTERS; i++) put_number(b, key, counter_key(key, w, i), 0);
+    }
+    must(tamis_commit(db, NULL, b, NULL, &e), &e, "fill");
+    tamis_batch_free(b);
+}
+
+static void run(void)
+{
+    pthread_t w[MAX_THREADS], r[MAX_THREADS], d;
+    fill();
+    for (size_t i = 0; i < readers; i++) pthread_create(&r[i], NULL, read_all, (void *)i);
+    for (size_t i = 0; i < writers; i++) pthread_create(&w[i], NULL, write_all, (void *)i);
+    pthread_create(&d, NULL, disturb, NULL);
+    for (size_t i = 0; i < writers; i++) pthread_join(w[i], NULL);
+    atomic_store(&done, true);
+    for (size_t i = 0; i < readers; i++) pthread_join(r[i], NULL);
+    pthread_join(d, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    const char *path = "stress-store";
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (!strcmp(argv[i], "--ops"))
+            ops = atol(argv[i + 1]);
+        else if (!strcmp(argv[i], "--writers"))
+            writers = (unsigned)atoi(argv[i + 1]);
+        else if (!strcmp(argv[i], "--readers"))
+            readers = (unsigned)atoi(argv[i + 1]);
+        else if (!strcmp(argv[i], "--path"))
+            path = argv[i + 1];
+        else {
+            fprintf(stderr, "stress: unknown option %s\n", argv[i]);
+            return 2;
+        }
+    }
+    if (writers < 1 || writers > MAX_THREADS || readers > MAX_THREADS) return 2;
+    tamis_vfs *vfs;
+    tamis_error e;
+    tamis_options o = tamis_options_init();
+    must(tamis_vfs_memory(&vfs, &e), &e, "vfs");
+    o.vfs = vfs;
+    o.sync = TAMIS_SYNC_NEVER;
+    o.memory_budget = 2u << 20;
+    o.background_threads = 3;
+    o.extra = "write_buffer=64KiB; table_size=64KiB; block_size=512; partition_size=1KiB; "
+              "level0_compact=2; level0_slowdown=12; level0_stop=24; verify_filters=true";
+    must(tamis_open(path, &o, &db, &e), &e, "open");
+    run();
+    must(tamis_wait_idle(db, 0, &e), &e, "idle");
+    tamis_report report = {.size = sizeof report};
+    must(tamis_verify(db, NULL, NULL, NULL, &report, &e), &e, "verify");
+    must(tamis_close(db, 0, &e), &e, "close");
+    tamis_vfs_free(vfs);
+    printf("stress: %u writers, %ld operations each, %ld checks by %u readers: ok\n", writers, ops,
+           atomic_load(&checks), readers);
+    return 0;
+}
