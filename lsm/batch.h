@@ -29,8 +29,8 @@ void tm_batch_init(tamis_batch *b);
 void tm_batch_deinit(tamis_batch *b);
 // The id of a family's handle; NULL is the default family, 0. INVALID for a handle that is none.
 int tm_family_id_of(const tamis_cf *cf, uint32_t *id) TM_CHECK_RESULT;
-// kind PUT, DELETE, MERGE, RANGE_DELETE ...; value ignored where the kind has none. TOOLARGE above a
-// limit, INVALID for a kind that no batch holds.
+// kind PUT, DELETE, MERGE, RANGE_DELETE ...; value ignored where the kind has none. TOOLARGE above
+// a limit, INVALID for a kind that no batch holds.
 int tm_batch_add(tamis_batch *b, uint32_t family, tm_kind kind, tm_slice key,
                  tm_slice value) TM_CHECK_RESULT;
 

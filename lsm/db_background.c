@@ -94,7 +94,7 @@ static void end_job(struct tamis_db *db) // mu held; gives it up
     db->mu.busy_jobs--;
     tm_cond_broadcast(&db->mu.changed);
     tm_mutex_unlock(&db->mu.m);
-    tm_epoch_collect();
+    tm_epoch_synchronize(); // what the old version held can go as soon as the last call has left
     tm_db_clean_dead(db);
 }
 

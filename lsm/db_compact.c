@@ -4,16 +4,28 @@
 //
 // A compaction whose input cannot be read or ordered fails and keeps it.
 
-#include "lsm/db.h"
-#include "lsm/level_iter.h"
-#include "lsm/merge_iter.h"
-#include "lsm/output.h"
-#include "lsm/pick.h"
-
 #include "base/mem.h"
-#include "sstable/table_scan.h"
+#include "lsm/compact_input.h"
+#include "lsm/db.h"
+#include "lsm/output.h"
 
-enum { READ_LEAST = 32 << 10 }; // least readahead of an input
+enum {
+    READ_LEAST = 32 << 10, // least readahead of an input
+    MAX_PARTS = 8
+};
+
+// A compaction may be cut into parts by key, which run side by side on threads of their own.
+typedef struct part {
+    struct compaction *c;
+    tm_compact_input in;
+    bool has_start, has_limit;
+    tm_slice start, limit; // [start, limit): inside the inputs' metadata
+    tm_output out;
+    int status;
+    tamis_error error;
+    tm_thread thread;
+    bool threaded;
+} part;
 
 typedef struct compaction {
     struct tamis_db *db;
@@ -22,226 +34,20 @@ typedef struct compaction {
     tm_version *version; // pinned
     tm_stripes stripes;
     tm_range_set ranges;
-    tm_open_table **places; // descriptors of the inputs, for as long as it runs
-    tm_iter **children;
-    uint32_t inputs;
-    tm_output out;
+    part parts[MAX_PARTS];
+    uint32_t part_count;
+    tm_output out; // of all parts
     tm_version_add *adds;
     tm_version_drop *drops;
     uint64_t bytes_read;
-    size_t readahead; // of each input
-    size_t buffers;   // charged to the budget
 } compaction;
-
-static uint32_t input_count(const tm_pick *p)
-{
-    return p->count[0] + p->count[1];
-}
-static tm_file_ref *input_at(const tm_pick *p, uint32_t i)
-{
-    return i < p->count[0] ? p->inputs[0][i] : p->inputs[1][i - p->count[0]];
-}
 
 static void set_busy(const tm_pick *p, bool busy) // mu held
 {
-    for (uint32_t i = 0; i < input_count(p); i++) input_at(p, i)->busy = busy;
+    for (uint32_t i = 0; i < tm_pick_inputs(p); i++) tm_pick_input(p, i)->busy = busy;
 }
 
 // ---- Inputs -------------------------------------------------------------------------------------
-
-// One input table as a sequential scan that opens its file when first moved. The table's file is
-// acquired for the scan's life.
-typedef struct input_iter {
-    tm_iter base;
-    compaction *c;
-    tm_file_ref *file;
-    tm_open_table *place;
-    tm_file *open;
-    tm_iter *scan;
-} input_iter;
-
-static void on_read(void *ctx, uint64_t bytes)
-{
-    ((compaction *)ctx)->bytes_read += bytes;
-}
-
-static void mirror(input_iter *it)
-{
-    it->base.valid = it->scan->valid;
-    it->base.status = it->scan->status;
-    it->base.key = it->scan->key;
-    it->base.trailer = it->scan->trailer;
-    it->base.value = it->scan->value;
-    if (!it->base.valid && it->base.status != TAMIS_OK) it->base.error = it->scan->error;
-}
-
-static void input_first(tm_iter *base)
-{
-    input_iter *it = TM_CONTAINER(base, input_iter, base);
-    struct tamis_db *db = it->c->db;
-    tm_table_scan_options o = {
-        .readahead_bytes = it->c->readahead, .on_read = on_read, .on_read_ctx = it->c};
-    int st = TAMIS_OK;
-    base->valid = false;
-    if (it->scan == NULL) {
-        st = tm_table_cache_add(db->files, it->file->meta->number, &it->place, &base->error);
-        if (st == TAMIS_OK) {
-            st = tm_table_cache_acquire(db->files, it->place, &it->open, &base->error);
-        }
-        if (st == TAMIS_OK) {
-            st = tm_table_scan_create(it->open, it->file->meta, &it->c->family->order, &o,
-                                      &it->scan, &base->error);
-        }
-    }
-    if (st != TAMIS_OK) {
-        tm_iter_fail(base, st);
-        return;
-    }
-    it->scan->ops->first(it->scan);
-    mirror(it);
-}
-
-static void close_input(input_iter *it)
-{
-    struct tamis_db *db = it->c->db;
-    tm_iter_destroy(it->scan);
-    it->scan = NULL;
-    if (it->open != NULL) tm_table_cache_release(db->files, it->place);
-    it->open = NULL;
-    tm_table_cache_remove(db->files, it->place);
-    it->place = NULL;
-}
-
-static void input_next(tm_iter *base)
-{
-    input_iter *it = TM_CONTAINER(base, input_iter, base);
-    it->scan->ops->next(it->scan);
-    mirror(it);
-}
-
-static void input_destroy(tm_iter *base)
-{
-    input_iter *it = TM_CONTAINER(base, input_iter, base);
-    close_input(it);
-    tm_free(it);
-}
-
-// Compactions only walk forward.
-static const tm_iter_ops input_ops = {
-    .first = input_first, .next = input_next, .destroy = input_destroy};
-
-// The tables of a sorted level as one child, so that only one of them holds a buffer at a time.
-typedef struct chain_iter {
-    tm_iter base;
-    tm_iter **parts;
-    uint32_t count, at;
-} chain_iter;
-
-static void chain_settle(chain_iter *it)
-{
-    for (;;) {
-        tm_iter *p = it->parts[it->at];
-        it->base.valid = p->valid;
-        it->base.status = p->status;
-        if (p->valid) {
-            it->base.key = p->key;
-            it->base.trailer = p->trailer;
-            it->base.value = p->value;
-            return;
-        }
-        if (p->status != TAMIS_OK) {
-            it->base.error = p->error;
-            return;
-        }
-        if (it->at + 1 == it->count) return;
-        close_input(TM_CONTAINER(p, input_iter, base));
-        it->at++;
-        it->parts[it->at]->ops->first(it->parts[it->at]);
-    }
-}
-static void chain_first(tm_iter *base)
-{
-    chain_iter *it = TM_CONTAINER(base, chain_iter, base);
-    it->at = 0;
-    it->parts[0]->ops->first(it->parts[0]);
-    chain_settle(it);
-}
-static void chain_next(tm_iter *base)
-{
-    chain_iter *it = TM_CONTAINER(base, chain_iter, base);
-    it->parts[it->at]->ops->next(it->parts[it->at]);
-    chain_settle(it);
-}
-static void chain_destroy(tm_iter *base)
-{
-    chain_iter *it = TM_CONTAINER(base, chain_iter, base);
-    for (uint32_t i = 0; i < it->count; i++) tm_iter_destroy(it->parts[i]);
-    tm_free(it->parts);
-    tm_free(it);
-}
-static const tm_iter_ops chain_ops = {
-    .first = chain_first, .next = chain_next, .destroy = chain_destroy};
-
-static int make_input(compaction *c, tm_file_ref *f, tm_iter **out, tamis_error *err)
-{
-    input_iter *it = tm_calloc(1, sizeof *it);
-    if (it == NULL) return tm_fail_nomem(err);
-    it->base.ops = &input_ops;
-    it->c = c;
-    it->file = f;
-    *out = &it->base;
-    return TAMIS_OK;
-}
-
-static int make_chain(compaction *c, tm_file_ref *const *files, uint32_t n, tm_iter **out,
-                      tamis_error *err)
-{
-    chain_iter *it = tm_calloc(1, sizeof *it);
-    if (it == NULL) return tm_fail_nomem(err);
-    it->base.ops = &chain_ops;
-    it->parts = tm_calloc(n, sizeof *it->parts);
-    int st = it->parts ? TAMIS_OK : tm_fail_nomem(err);
-    for (uint32_t i = 0; st == TAMIS_OK && i < n; i++) {
-        st = make_input(c, files[i], &it->parts[i], err);
-        if (st == TAMIS_OK) it->count++;
-    }
-    if (st != TAMIS_OK) {
-        chain_destroy(&it->base);
-        return st;
-    }
-    *out = &it->base;
-    return TAMIS_OK;
-}
-
-static int open_inputs(compaction *c, tm_iter **merged, tamis_error *err)
-{
-    const tm_pick *p = &c->pick;
-    uint32_t n = 0, lone = p->level == 0 ? p->count[0] : 0;
-    tm_iter **children = tm_calloc((size_t)lone + 2, sizeof *children);
-    if (children == NULL) return tm_fail_nomem(err);
-    int st = TAMIS_OK;
-    for (uint32_t i = 0; st == TAMIS_OK && i < lone; i++) {
-        st = make_input(c, p->inputs[0][i], &children[n], err);
-        if (st == TAMIS_OK) n++;
-    }
-    for (int w = 0; st == TAMIS_OK && w < 2; w++) {
-        if (p->count[w] == 0 || (w == 0 && lone > 0)) continue;
-        st = make_chain(c, p->inputs[w], p->count[w], &children[n], err);
-        if (st == TAMIS_OK) n++;
-    }
-    if (st == TAMIS_OK) {
-        // Many inputs share a sixteenth of the budget.
-        size_t share = (size_t)c->db->config.memory_budget / 16 / n;
-        c->readahead = TM_MIN((size_t)c->db->config.readahead, TM_MAX(share, (size_t)READ_LEAST));
-        c->buffers = n * (c->readahead + c->db->config.block_size * 2);
-        tm_cache_charge(c->db->cache, (int64_t)c->buffers);
-        st = tm_merge_iter_create(&c->family->order, children, n, merged, err);
-    } else {
-        for (uint32_t i = 0; i < n; i++) tm_iter_destroy(children[i]);
-    }
-    tm_free(children);
-    return st;
-}
 
 static int gather_ranges(compaction *c, tamis_error *err)
 {
@@ -249,9 +55,9 @@ static int gather_ranges(compaction *c, tamis_error *err)
     bool any = false;
     int st = TAMIS_OK;
     tm_range_builder_init(&b);
-    for (uint32_t i = 0; i < input_count(&c->pick); i++) {
+    for (uint32_t i = 0; i < tm_pick_inputs(&c->pick); i++) {
         const tm_range_set *set = NULL;
-        TM_GOTO(tm_table_ranges(input_at(&c->pick, i)->table, &set, err));
+        TM_GOTO(tm_table_ranges(tm_pick_input(&c->pick, i)->table, &set, err));
         if (set == NULL) continue;
         any = true;
         if (tm_range_builder_add_set(&b, set) != TAMIS_OK) {
@@ -277,28 +83,118 @@ static bool is_closing(struct tamis_db *db)
     return closing;
 }
 
-static int merge_inputs(compaction *c, tamis_error *err)
+// Merges one part of the inputs into tables.
+static void *run_part(void *arg)
 {
-    struct tamis_db *db = c->db;
+    part *p = arg;
+    compaction *c = p->c;
     tm_iter *merged = NULL;
-    if (tm_snapshots_stripes(&db->snapshots, &c->stripes) != TAMIS_OK) return tm_fail_nomem(err);
-    TM_TRY(gather_ranges(c, err));
-    TM_TRY(open_inputs(c, &merged, err));
     tm_output_options o = {
-        .db = db,
+        .db = c->db,
         .family = c->family,
         .version = c->version,
         .level = c->pick.output_level,
         .stripes = &c->stripes,
         .ranges = c->ranges.n > 0 ? &c->ranges : NULL,
-        .table_bytes = db->config.table_size,
+        .start = p->has_start ? &p->start : NULL,
+        .limit = p->has_limit ? &p->limit : NULL,
+        .table_bytes = c->db->config.table_size,
         .stop = is_closing,
     };
-    int st = tm_output_run(&o, merged, &c->out, err);
+    p->status = tm_compact_input_open(&p->in, &c->pick, &merged, &p->error);
+    if (p->status != TAMIS_OK) return NULL;
+    p->status = tm_output_run(&o, merged, &p->out, &p->error);
     tm_iter_destroy(merged);
-    tm_cache_charge(db->cache, -(int64_t)c->buffers);
-    if (st != TAMIS_OK || c->out.count == 0) return st;
-    st = tm_dir_sync(db->dir, err);
+    return NULL;
+}
+
+// Cuts at smallest keys of the lower level's tables, so that each part reads about as much.
+static void plan_parts(compaction *c)
+{
+    const tm_pick *p = &c->pick;
+    uint64_t wanted = c->db->config.subcompactions;
+    if (wanted == 0) wanted = c->db->compact_slots;
+    wanted = TM_MIN(wanted, p->bytes / TM_MAX(c->db->config.table_size, (uint64_t)1) + 1);
+    uint32_t parts =
+        (uint32_t)TM_MIN(wanted, TM_MIN((uint64_t)MAX_PARTS, (uint64_t)p->count[1] + 1));
+    c->part_count = TM_MAX(parts, 1u);
+    for (uint32_t i = 0; i < c->part_count; i++) {
+        part *x = &c->parts[i];
+        x->c = c;
+        if (i == 0) continue;
+        const tm_buf *cut = &p->inputs[1][p->count[1] * i / c->part_count]->meta->smallest;
+        x->start = tm_buf_slice(cut);
+        x->has_start = true;
+        c->parts[i - 1].limit = x->start;
+        c->parts[i - 1].has_limit = true;
+    }
+}
+
+static int collect_parts(compaction *c, tamis_error *err)
+{
+    size_t total = 0;
+    int st = TAMIS_OK;
+    for (uint32_t i = 0; i < c->part_count; i++) {
+        part *p = &c->parts[i];
+        if (p->status != TAMIS_OK && st == TAMIS_OK) st = tm_fail_copy(err, &p->error);
+        total += p->out.count;
+        c->bytes_read += p->in.bytes_read;
+        c->out.entries_in += p->out.entries_in;
+        c->out.entries_dropped += p->out.entries_dropped;
+        c->out.bytes_written += p->out.bytes_written;
+    }
+    if (st == TAMIS_OK && total > 0) {
+        c->out.tables = tm_calloc(total, sizeof *c->out.tables);
+        if (c->out.tables == NULL) st = tm_fail_nomem(err);
+    }
+    for (uint32_t i = 0; i < c->part_count; i++) {
+        part *p = &c->parts[i];
+        if (st != TAMIS_OK) {
+            tm_output_remove_files(c->db, &p->out);
+            tm_output_deinit(&p->out);
+            continue;
+        }
+        for (size_t k = 0; k < p->out.count; k++) {
+            c->out.tables[c->out.count++] = p->out.tables[k];
+        }
+        tm_free(p->out.tables); // the records moved
+    }
+    return st;
+}
+
+// The parts on threads of their own, the last one on this one; all here where there are no threads.
+static int run_parts(compaction *c, tamis_error *err)
+{
+    struct tamis_db *db = c->db;
+    uint32_t open = tm_pick_runs(&c->pick) * c->part_count;
+    // Many inputs share a sixteenth of the budget.
+    size_t share = (size_t)db->config.memory_budget / 16 / TM_MAX(open, 1u);
+    size_t readahead = TM_MIN((size_t)db->config.readahead, TM_MAX(share, (size_t)READ_LEAST));
+    int64_t buffers = (int64_t)(open * (readahead + (size_t)db->config.block_size * 2));
+    tm_cache_charge(db->cache, buffers);
+    for (uint32_t i = 0; i < c->part_count; i++) {
+        part *p = &c->parts[i];
+        p->in = (tm_compact_input){db->files, c->family->order, readahead, 0};
+        p->threaded = i + 1 < c->part_count && tm_sched_threads(db->sched) > 0 &&
+                      tm_thread_start(&p->thread, run_part, p, "tamis-part", NULL) == TAMIS_OK;
+        if (!p->threaded) (void)run_part(p);
+    }
+    for (uint32_t i = 0; i < c->part_count; i++) {
+        if (c->parts[i].threaded) tm_thread_join(&c->parts[i].thread);
+    }
+    tm_cache_charge(db->cache, -buffers);
+    return collect_parts(c, err);
+}
+
+static int merge_inputs(compaction *c, tamis_error *err)
+{
+    struct tamis_db *db = c->db;
+    if (tm_snapshots_stripes(&db->snapshots, &c->stripes) != TAMIS_OK) return tm_fail_nomem(err);
+    TM_TRY(gather_ranges(c, err));
+    plan_parts(c);
+    TM_TRY(run_parts(c, err));
+    if (c->out.count == 0) return TAMIS_OK;
+    int st = tm_dir_sync(db->dir, err);
     if (st != TAMIS_OK) {
         tamis_error detail = {.code = st, .message = "sync of the store's folder failed"};
         return tm_db_poison(db, TAMIS_POISONED, err ? err : &detail);
@@ -320,12 +216,12 @@ static int move_input(compaction *c, tamis_error *err)
 
 static int install(compaction *c, tamis_error *err) // mu held
 {
-    uint32_t n = input_count(&c->pick);
+    uint32_t n = tm_pick_inputs(&c->pick);
     c->drops = tm_calloc(n, sizeof *c->drops);
     if (c->drops == NULL) return tm_fail_nomem(err);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t level = i < c->pick.count[0] ? c->pick.level : c->pick.output_level;
-        c->drops[i] = (tm_version_drop){level, input_at(&c->pick, i)->meta->number};
+        c->drops[i] = (tm_version_drop){level, tm_pick_input(&c->pick, i)->meta->number};
     }
     tm_change change = {
         .drops = c->drops,

@@ -31,8 +31,9 @@ int tm_memtable_create(const tm_order *order, uint64_t hash_seed, size_t write_b
 void tm_memtable_ref(tm_memtable *m);
 void tm_memtable_unref(tm_memtable *m); // frees at the last one; NULL is fine
 
-// Charges what it has come to use since the last time to the cache's budget; what was charged is given
-// back when it is freed. The writer's. Always the same cache, which must outlive the memtable.
+// Charges what it has come to use since the last time to the cache's budget; what was charged is
+// given back when it is freed. The writer's. Always the same cache, which must outlive the
+// memtable.
 void tm_memtable_charge(tm_memtable *m, tm_cache *cache);
 
 // Room for n bytes of keys and values in count entries or range deletes is made beforehand, so that

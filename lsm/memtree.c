@@ -112,9 +112,9 @@ static inline const inner *inner_of(const tm_memtree_node *n)
     return (const inner *)(const void *)n;
 }
 
-// The child that holds the key: the last one whose first entry is at or before it, so the one before
-// the first place at or behind the next trailer. (From trailer 0 on, which no entry has, the end of
-// the child before is as good: its next entry is the same.)
+// The child that holds the key: the last one whose first entry is at or before it, so the one
+// before the first place at or behind the next trailer. (From trailer 0 on, which no entry has, the
+// end of the child before is as good: its next entry is the same.)
 static inline uint32_t search_inner(const tm_memtree_node *n, uint64_t order, const tm_order *o,
                                     tm_slice key, uint64_t trailer)
 {
@@ -229,8 +229,8 @@ static bool is_full(const tm_memtree_node *n)
     return order_count(atomic_load_explicit(&n->order, memory_order_relaxed)) == SLOTS;
 }
 
-// Where keys ascend, a full leaf stays whole, and what comes begins a new leaf. (A leaf that was left
-// whole is split in halves when it is met again: the hint has moved on, and its high is set.)
+// Where keys ascend, a full leaf stays whole, and what comes begins a new leaf. (A leaf that was
+// left whole is split in halves when it is met again: the hint has moved on, and its high is set.)
 static bool leaf_appends(const tm_memtree *t, const tm_memtree_step *s)
 {
     if (s->at < SLOTS) return false;
@@ -344,8 +344,8 @@ static void split_inner(tm_memtree *t, tm_mem_arena *a, tm_memtree_path *path, u
 }
 
 // In the inner node at level of the path, the path's child becomes left (if it is another), and
-// right, which begins with the entry first, comes behind it. T5: right is shown before left replaces
-// the old child, which has all that either has.
+// right, which begins with the entry first, comes behind it. T5: right is shown before left
+// replaces the old child, which has all that either has.
 static void add_child(tm_memtree *t, tm_mem_arena *a, tm_memtree_path *path, uint32_t level,
                       tm_memtree_node *left, const tm_mem_entry *first, tm_memtree_node *right)
 {
@@ -432,9 +432,9 @@ void tm_memtree_link(tm_memtree *t, tm_mem_arena *a, tm_memtree_path *path, cons
     t->streak = TM_MIN(streak, (uint32_t)STREAK);
 }
 
-// How often nodes of a level are split by n additions to it. One that is there may be full, and split
-// twice (first at its end, which leaves it full). One that comes has 8 slots filled at most, so takes
-// 6 additions before.
+// How often nodes of a level are split by n additions to it. One that is there may be full, and
+// split twice (first at its end, which leaves it full). One that comes has 8 slots filled at most,
+// so takes 6 additions before.
 static size_t splits_bound(size_t nodes, size_t n)
 {
     return TM_MIN(n, 2 * nodes + n / 3 + 2);

@@ -12,9 +12,9 @@
 //
 // A node lies between two entries that bound it, or the ends. All its keys begin with what the keys
 // of these two have in common, so the 4-byte head of a key is taken behind that: 14 heads decide
-// nearly every search without a look at a key. (Where the order is not bytewise, all heads are 0, and
-// keys are compared.) The order word is that of Mao, Kohler and Morris, "Cache craftiness for fast
-// multicore key-value storage" (2012).
+// nearly every search without a look at a key. (Where the order is not bytewise, all heads are 0,
+// and keys are compared.) The order word is that of Mao, Kohler and Morris, "Cache craftiness for
+// fast multicore key-value storage" (2012).
 //
 // INVARIANTS
 //  T1  A slot is written before the order word that shows it is stored with release, and never

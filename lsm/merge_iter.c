@@ -166,8 +166,8 @@ static void merge_seek_before(tm_iter *it, tm_slice key, uint64_t trailer)
     begin(m, true);
 }
 
-// Puts a child that is not the current one to the other side of the current entry, which it may have
-// too: the entries of earlier children then stand before the current one.
+// Puts a child that is not the current one to the other side of the current entry, which it may
+// have too: the entries of earlier children then stand before the current one.
 static void cross(const merge_iter *m, uint32_t i, bool back)
 {
     tm_iter *c = m->players[i].it;

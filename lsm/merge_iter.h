@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // merge_iter.h - many internal iterators as one, in internal order, both ways: a tournament (loser)
-// tree over the 8-byte heads of the children's keys (Knuth, vol. 3, 5.4.1), so that most matches are
-// decided by one integer comparison.
+// tree over the 8-byte heads of the children's keys (Knuth, vol. 3, 5.4.1), so that most matches
+// are decided by one integer comparison.
 //
 //         [0]          the winner: the current child
 //          |
@@ -28,8 +28,8 @@ int tm_merge_iter_create(const tm_order *order, tm_iter **children, size_t n, tm
                          tamis_error *err) TM_CHECK_RESULT;
 // Which child the current entry comes from.
 size_t tm_merge_iter_child(const tm_iter *it);
-// On a valid position: moves on past what the current child has before key to (behind, and at, key to
-// where back). NULL: past all it has. Entries of other children are not passed over.
+// On a valid position: moves on past what the current child has before key to (behind, and at, key
+// to where back). NULL: past all it has. Entries of other children are not passed over.
 void tm_merge_iter_skip_child(tm_iter *it, const tm_slice *to, bool back);
 
 #endif // TM_MERGE_ITER_H

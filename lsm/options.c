@@ -56,6 +56,8 @@ static const row rows[] = {
      "one read of a compaction, and of a long scan"},
     {"seed", INT, FIELD(seed), 0, 0, UINT64_MAX, "0", "0", "",
      "hash seed of a store that is created, for experiments; 0 = random"},
+    {"subcompactions", INT, FIELD(subcompactions), 0, 0, 8, "0", "0", "8",
+     "parts by key that a large compaction is cut into; 0 = background threads less one"},
     {"table_size", SIZE, FIELD(table_size), 64 * MIB, 4 * KIB, 64 * GIB, "64MiB", "4KiB", "64GiB",
      "size at which compactions begin a new table"},
     {"tombstone_percent", INT, FIELD(tombstone_percent), 50, 0, 100, "50", "0", "100",

@@ -223,6 +223,14 @@ static int take_entry(run *r, const tm_iter *it, bool last_level)
     return tm_table_writer_add(r->writer, it->key, trailer, it->value, r->err);
 }
 
+// Range deletes before start belong to another part.
+static int start_at(run *r, tm_slice start)
+{
+    if (tm_buf_set(&r->range_start, start) != TAMIS_OK) return tm_fail_nomem(r->err);
+    r->has_range_start = true;
+    return TAMIS_OK;
+}
+
 int tm_output_run(const tm_output_options *options, tm_iter *merged, tm_output *out,
                   tamis_error *err)
 {
@@ -231,7 +239,17 @@ int tm_output_run(const tm_output_options *options, tm_iter *merged, tm_output *
     bool last_level = is_last_level(options);
     int st = TAMIS_OK;
     uint32_t until_stop = STOP_EVERY;
-    for (merged->ops->first(merged); merged->valid; merged->ops->next(merged)) {
+    if (options->start != NULL) {
+        TM_GOTO(start_at(&r, *options->start));
+        merged->ops->seek(merged, *options->start, UINT64_MAX);
+    } else {
+        merged->ops->first(merged);
+    }
+    for (; merged->valid; merged->ops->next(merged)) {
+        if (options->limit != NULL &&
+            tm_order_compare(&options->family->order, merged->key, *options->limit) >= 0) {
+            break;
+        }
         TM_GOTO(take_entry(&r, merged, last_level));
         if (--until_stop == 0) {
             until_stop = STOP_EVERY;
@@ -241,11 +259,11 @@ int tm_output_run(const tm_output_options *options, tm_iter *merged, tm_output *
             }
         }
     }
-    if (merged->status != TAMIS_OK) {
+    if (!merged->valid && merged->status != TAMIS_OK) {
         st = tm_fail_copy(err, &merged->error);
         goto out;
     }
-    TM_GOTO(end_table(&r, NULL));
+    TM_GOTO(end_table(&r, options->limit));
 out:
     tm_table_writer_destroy(r.writer);
     tm_buf_deinit(&r.key);

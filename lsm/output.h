@@ -30,6 +30,7 @@ typedef struct tm_output_options {
     uint32_t level;
     const tm_stripes *stripes;
     const tm_range_set *ranges;        // of all inputs; NULL if there are none
+    const tm_slice *start, *limit;     // only keys in [start, limit); NULL: open
     uint64_t table_bytes;              // cut at this size; UINT64_MAX: one table
     bool (*stop)(struct tamis_db *db); // asked now and then; true ends with ABORTED
 } tm_output_options;
@@ -40,7 +41,7 @@ typedef struct tm_output {
     uint64_t entries_in, entries_dropped, bytes_written;
 } tm_output;
 
-// Reads merged to its end. On failure the tables written so far are removed.
+// Reads merged from start to limit. On failure the tables written so far are removed.
 int tm_output_run(const tm_output_options *options, tm_iter *merged, tm_output *out,
                   tamis_error *err) TM_CHECK_RESULT;
 void tm_output_deinit(tm_output *out);

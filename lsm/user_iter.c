@@ -188,8 +188,8 @@ static bool pass_newer(tm_user_iter *it, uint32_t *steps)
     return true;
 }
 
-// Shows the first visible entry at or behind the merged iterator's place. With passing, the versions
-// of the saved key are passed over.
+// Shows the first visible entry at or behind the merged iterator's place. With passing, the
+// versions of the saved key are passed over.
 static void walk_forward(tm_user_iter *it, bool passing)
 {
     tm_iter *m = it->m;

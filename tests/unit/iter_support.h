@@ -2,8 +2,8 @@
 //
 // iter_support.h - an internal iterator over an array, for tests of what stands on iterators.
 //
-// What it shows is a copy that is freed at the next movement, so that the address sanitizer sees who
-// looks too late. It can be told to fail.
+// What it shows is a copy that is freed at the next movement, so that the address sanitizer sees
+// who looks too late. It can be told to fail.
 #ifndef ITER_SUPPORT_H
 #define ITER_SUPPORT_H
 

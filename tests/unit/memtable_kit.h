@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// memtable_kit.h - a memtable beside the array of what was added to it, kinds of keys, and memory that
-// ends, for the tests of memtables.
+// memtable_kit.h - a memtable beside the array of what was added to it, kinds of keys, and memory
+// that ends, for the tests of memtables.
 #ifndef MEMTABLE_KIT_H
 #define MEMTABLE_KIT_H
 

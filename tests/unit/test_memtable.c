@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "memtable_kit.h"
 
-// ---- Order ----------------------------------------------------------------------------------------
+// ---- Order -------------------------------------------------------------------------------------
 
 START_TEST(nothing_is_in_an_empty_one)
 {
@@ -236,6 +236,39 @@ START_TEST(what_was_reserved_cannot_fail)
 }
 END_TEST
 
+// The worst case: ascending keys have filled every leaf, and then each addition meets another one.
+START_TEST(full_leaves_are_split_within_what_was_reserved)
+{
+    enum { FULL = 14 * 2000 };
+    tm_order o = tm_order_bytewise();
+    tm_memtable *t = create(&o, 0);
+    for (uint64_t i = 0; i < FULL; i++) {
+        uint8_t buf[64];
+        tm_slice key = tm_slice_of(buf, make_decimal(buf, 2 * i));
+        ck_assert_int_eq(tm_memtable_add(t, key, tm_trailer(1, 1), tm_slice_of(NULL, 0), 0, NULL),
+                         0);
+    }
+    for (uint64_t round = 0; round < 6; round++) {
+        size_t count = 2000 >> round, bytes = 0;
+        ck_assert_int_eq(tm_memtable_reserve(t, count * 23, count, NULL), TAMIS_OK);
+        gate closed = {.sticky = true};
+        tm_mem_set_hook(pass, &closed);
+        for (uint64_t i = 0; i < count; i++) {
+            uint8_t buf[64];
+            uint64_t leaf = i * 2000 / count;
+            tm_slice key = tm_slice_of(buf, make_decimal(buf, 28 * leaf + 1 + 2 * round));
+            bytes += key.len;
+            ck_assert_int_eq(
+                tm_memtable_add(t, key, tm_trailer(1, 1), tm_slice_of(NULL, 0), 0, NULL), TAMIS_OK);
+        }
+        tm_mem_set_hook(NULL, NULL);
+        ck_assert_uint_eq(bytes, count * 23);
+        ck_assert(!closed.hit);
+    }
+    tm_memtable_unref(t);
+}
+END_TEST
+
 START_TEST(a_large_value_is_reserved_too)
 {
     tm_order o = tm_order_bytewise();
@@ -258,6 +291,30 @@ START_TEST(a_large_value_is_reserved_too)
 }
 END_TEST
 
+START_TEST(what_it_uses_is_charged)
+{
+    tm_order o = tm_order_bytewise();
+    tm_cache *cache;
+    tm_cache_usage u;
+    model m = {0};
+    tm_random r = tm_random_seed(1);
+    ck_assert_int_eq(tm_cache_create(64 << 20, &cache, NULL), TAMIS_OK);
+    tm_memtable *t = create(&o, BUFFER);
+    for (uint64_t i = 0; i < 3000; i++) {
+        ck_assert_int_eq(add(t, &m, &kinds[0], i, &r), TAMIS_OK);
+        if (i % 1000 != 0) continue;
+        tm_memtable_charge(t, cache);
+        tm_cache_usage_get(cache, &u);
+        ck_assert_uint_eq(u.charged, tm_memtable_bytes(t));
+    }
+    tm_memtable_unref(t);
+    tm_cache_usage_get(cache, &u);
+    ck_assert_uint_eq(u.charged, 0);
+    tm_cache_destroy(cache);
+    model_free(&m);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("memtable");
@@ -270,7 +327,9 @@ static Suite *suite(void)
     c = tcase_create("memory");
     tcase_add_loop_test(c, without_memory_nothing_changes, 0, KINDS);
     tcase_add_loop_test(c, what_was_reserved_cannot_fail, 0, KINDS);
+    tcase_add_test(c, full_leaves_are_split_within_what_was_reserved);
     tcase_add_test(c, a_large_value_is_reserved_too);
+    tcase_add_test(c, what_it_uses_is_charged);
     suite_add_tcase(s, c);
     return s;
 }

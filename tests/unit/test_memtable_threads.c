@@ -65,6 +65,13 @@ static uint64_t search_failures(shared *s, tm_iter *it, uint64_t seen, tm_random
     // Only what is newer than the view may have come between.
     while (it->valid && tm_trailer_seq(it->trailer) > seen) it->ops->prev(it);
     failures += !it->valid || it->trailer != trailer;
+    // What is just being added: whatever is there of it, nothing before the key is shown.
+    tm_order o = tm_order_bytewise();
+    uint64_t soon = TM_MIN(seen + tm_random_below(r, 40), (uint64_t)SHARED - 1);
+    trailer = tm_trailer_seek(soon + 1);
+    it->ops->seek(it, shared_key(s, soon), trailer);
+    failures += it->valid && tm_order_compare_internal(&o, it->key, it->trailer,
+                                                       shared_key(s, soon), trailer) < 0;
     uint64_t cover;
     failures += tm_memtable_range_cover(s->t, tm_slice_str("r"), seen, &cover, NULL) != TAMIS_OK;
     return failures + (cover != seen / 50 * 50); // one range delete for each 50 entries

@@ -376,7 +376,7 @@ END_TEST
 typedef struct late { // waits until destroy has begun, then submits itself
     tm_job job;
     tm_sched *s;
-    atomic_int runs, begun;
+    atomic_int runs, begun, go;
 } late;
 
 static void late_run(tm_job *job)
@@ -384,7 +384,7 @@ static void late_run(tm_job *job)
     late *l = TM_CONTAINER(job, late, job);
     atomic_fetch_add(&l->runs, 1);
     atomic_store(&l->begun, 1);
-    while (tm_sched_pending(l->s) != 2) tm_thread_yield(); // another job waits
+    wait_for(&l->go, 1);                                   // another job is queued
     while (tm_sched_pending(l->s) != 1) tm_thread_yield(); // and was cancelled
     tm_sched_submit(l->s, TM_LANE_HIGH, job);
 }
@@ -400,6 +400,7 @@ START_TEST(what_comes_during_destroy_is_dropped)
         tm_sched_submit(s, TM_LANE_LOW, &l.job);
         wait_for(&l.begun, 1);
         tm_sched_submit(s, TM_LANE_LOW, &other.job);
+        atomic_store(&l.go, 1);
         tm_sched_destroy(s);
         ck_assert_int_eq(atomic_load(&l.runs), 1);
         ck_assert(!l.job.queued);
