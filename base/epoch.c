@@ -100,6 +100,8 @@ static _Atomic size_t waiting;  // objects in the list
 static _Atomic size_t pressure; // retirements and calls since the last round
 static atomic_bool collecting;  // a collect is at work; acquired and released by it
 
+static _Thread_local bool freeing; // this thread is in a free function
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; // its destructor gives the slot back
 static bool have_key;
@@ -323,11 +325,14 @@ static void free_until(uint64_t limit)
     tm_retired *r = begin_batch(&b, limit);
     if (r != NULL) {
         tm_mutex_unlock(&mu.m);
+        bool nested = freeing; // a free function called collect
+        freeing = true;
         while (r != NULL) {
             tm_retired *next = r->next;
             r->free(r);
             r = next;
         }
+        freeing = nested;
         tm_mutex_lock(&mu.m);
         *b.link = b.next;
         if (b.next != NULL) b.next->link = b.link;
@@ -389,6 +394,7 @@ static bool batch_under_way(uint64_t limit)
 void tm_epoch_synchronize(void)
 {
     assert(tm_epoch_self == NULL || tm_epoch_self->depth == 0);
+    assert(!freeing); // it would wait for itself
     set_up_once();
     uint64_t target = advance();
     for (unsigned n = 0; !fence(); n++) wait_a_little(n);

@@ -87,6 +87,13 @@ void tm_free_large(void *p, size_t n)
     free(p);
 }
 
+size_t tm_trim_large(void *p, size_t n, size_t kept)
+{
+    (void)p;
+    (void)kept;
+    return n;
+}
+
 #else
 
 // What the kernel gives for n bytes, n <= BYTES_MAX: whole pages.
@@ -130,6 +137,13 @@ void *tm_alloc_large(size_t n)
 void tm_free_large(void *p, size_t n)
 {
     if (p != NULL) munmap(p, large_bytes(n));
+}
+
+size_t tm_trim_large(void *p, size_t n, size_t kept)
+{
+    size_t whole = large_bytes(n), least = large_bytes(kept);
+    if (least >= whole || munmap((char *)p + least, whole - least) != 0) return n;
+    return least;
 }
 
 #endif

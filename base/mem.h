@@ -21,6 +21,9 @@ void *tm_alloc_aligned(size_t align, size_t n) TM_CHECK_RESULT;
 // arenas. tm_free_large needs the same n.
 void *tm_alloc_large(size_t n) TM_CHECK_RESULT;
 void tm_free_large(void *p, size_t n);
+// Gives what lies behind the first kept bytes of a large block back to the kernel, as far as whole
+// pages go. Returns its new n, for tm_free_large; n itself where nothing could be given back.
+size_t tm_trim_large(void *p, size_t n, size_t kept);
 
 // Tests: called before each allocation; false makes it fail. NULL removes the hook.
 void tm_mem_set_hook(bool (*allow)(void *ctx, size_t n), void *ctx);

@@ -21,6 +21,7 @@ typedef struct tm_mem_arena {
     uint8_t *next, *end;
     uint8_t *spare_next, *spare_end;
     tm_mem_chunk *chunks;
+    tm_mem_chunk *at, *spare; // the chunks of the two
     size_t chunk_bytes;
     _Atomic size_t bytes; // taken from the system
     _Atomic size_t used;  // handed out

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <check.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -105,6 +107,33 @@ START_TEST(large_blocks_are_whole_and_aligned)
 }
 END_TEST
 
+START_TEST(the_end_of_a_large_block_goes_back)
+{
+    static const size_t kept[] = {1, 4096, MIB + 1, 5 * MIB - 1, 5 * MIB};
+    for (size_t i = 0; i < TM_COUNT(kept); i++) {
+        uint8_t *p = tm_alloc_large(5 * MIB);
+        ck_assert_ptr_nonnull(p);
+        memset(p, 3, 5 * MIB);
+        size_t n = tm_trim_large(p, 5 * MIB, kept[i]);
+        ck_assert_uint_ge(n, kept[i]);
+        ck_assert_uint_le(n, 5 * MIB);
+        for (size_t k = 0; k < n; k += 1000) ck_assert(p[k] == 3);
+        ck_assert(p[n - 1] == 3);
+        if (n < 5 * MIB) { // what is behind is not there any more
+            pid_t child = fork();
+            if (child == 0) {
+                close(STDERR_FILENO); // a sanitizer's report
+                _exit(*(volatile uint8_t *)(p + n) & 0);
+            }
+            int status = 0;
+            ck_assert_int_eq(waitpid(child, &status, 0), child);
+            ck_assert_int_ne(status, 0);
+        }
+        tm_free_large(p, n);
+    }
+}
+END_TEST
+
 START_TEST(hook_sees_every_kind)
 {
     gate g = {.left = 6};
@@ -164,6 +193,7 @@ int main(void)
     tcase_add_test(t, sizes_beyond_all_memory_are_refused);
     tcase_add_test(t, alignment_is_kept);
     tcase_add_test(t, large_blocks_are_whole_and_aligned);
+    tcase_add_test(t, the_end_of_a_large_block_goes_back);
     tcase_add_test(t, hook_sees_every_kind);
     tcase_add_test(t, refused_realloc_keeps_the_block);
     suite_add_tcase(s, t);

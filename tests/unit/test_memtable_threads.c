@@ -13,7 +13,7 @@ typedef struct shared {
     const keys *k;
     _Atomic uint64_t published; // sequence number
     uint8_t *keys;              // 32 bytes each: length, bytes
-    uint64_t failures;
+    uint64_t seed, failures;
 } shared;
 
 static tm_slice shared_key(const shared *s, uint64_t i)
@@ -80,7 +80,7 @@ static uint64_t search_failures(shared *s, tm_iter *it, uint64_t seen, tm_random
 static void *read_all(void *arg)
 {
     shared *s = arg;
-    tm_random r = tm_random_seed((uint64_t)(uintptr_t)&r);
+    tm_random r = tm_random_seed(s->seed);
     tm_iter *it;
     uint64_t failures = 0;
     if (tm_memtable_iter_create(s->t, &it, NULL) != TAMIS_OK) return NULL;
@@ -107,7 +107,10 @@ START_TEST(readers_see_what_was_published)
         s.keys[32 * i] = (uint8_t)s.k->make(s.keys + 32 * i + 1, i, &r);
     }
     // The readers share the number through one struct; their counts are their own.
-    for (int i = 0; i < 2; i++) readers[i] = s;
+    for (int i = 0; i < 2; i++) {
+        readers[i] = s;
+        readers[i].seed = (uint64_t)i + 1;
+    }
     _Atomic uint64_t *numbers[2] = {&readers[0].published, &readers[1].published};
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(tm_thread_start(&threads[i], read_all, &readers[i], "reader", NULL), 0);

@@ -476,7 +476,7 @@ START_TEST(a_drain_notices_every_cancel)
     for (int n = 1; n <= 3000; n++) {
         tm_sched_submit(s, TM_LANE_LOW, &job);
         atomic_store(&drain_asked, n);
-        for (int k = 0; k < n % 100; k++) tm_cpu_relax();
+        for (int k = 0; k < n % 1000; k++) tm_cpu_relax();
         (void)tm_sched_cancel(s, &job);
         wait_for(&drain_done, n);
     }

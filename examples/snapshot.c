@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// snapshot.c - reading the state of an earlier moment.
+//
+// Prints:
+// > now: new
+// > then: old
+// > BUSY: the store has 0 iterators, 1 snapshots and 0 values that live: free them, or close with
+// > TAMIS_CLOSE_DETACH
+
+#include "must.h"
+
+static void show(tamis_db *db, const char *what, const tamis_read_options *ro)
+{
+    tamis_error err = {0};
+    char buf[16];
+    size_t len;
+    must(tamis_get_into(db, NULL, ro, "key", 3, buf, sizeof buf, &len, &err), &err);
+    printf("%s: %.*s\n", what, (int)len, buf);
+}
+
+int main(void)
+{
+    tamis_error err = {0};
+    tamis_db *db;
+    must(tamis_open("snapshot.db", NULL, &db, &err), &err);
+    must(tamis_put(db, NULL, NULL, "key", 3, "old", 3, &err), &err);
+
+    tamis_snapshot *then;
+    must(tamis_snapshot_create(db, &then, &err), &err);
+    must(tamis_put(db, NULL, NULL, "key", 3, "new", 3, &err), &err);
+
+    tamis_read_options ro = {.size = sizeof ro, .snapshot = then};
+    show(db, "now", NULL);
+    show(db, "then", &ro);
+
+    int st = tamis_close(db, 0, &err); // refused: the snapshot lives
+    printf("%s: %.88s\n", tamis_status_name(st), err.message);
+    printf("%s\n", err.message + 89);
+
+    tamis_snapshot_release(then);
+    must(tamis_close(db, 0, &err), &err);
+    return 0;
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+#include "cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// ---- Messages -----------------------------------------------------------------------------------
+
+int cli_usage(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fputs("tamis: ", stderr);
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return EXIT_USAGE;
+}
+
+int cli_failed(const char *what, int status, const tamis_error *err)
+{
+    const char *message = err != NULL && err->code == status ? err->message : "";
+    fprintf(stderr, "tamis: %s: %s%s%s\n", what, tamis_status_name(status), *message ? ": " : "",
+            message);
+    return EXIT_FAILED;
+}
+
+// ---- ^C, pipes ----------------------------------------------------------------------------------
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal)
+{
+    (void)signal;
+    interrupted = 1;
+}
+
+void cli_watch_interrupt(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_interrupt;
+    action.sa_flags = (int)SA_RESETHAND; // a second ^C ends the program at once
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
+bool cli_interrupted(void)
+{
+    return interrupted != 0;
+}
+
+bool cli_output_ok(FILE *f)
+{
+    return !ferror(f);
+}
+
+int cli_finish_output(FILE *f, int code)
+{
+    errno = 0;
+    bool failed = ferror(f) != 0;
+    if (fflush(f) != 0) failed = true;
+    if (!failed || errno == EPIPE) return code; // whoever read has had enough
+    if (errno == 0) return code;
+    fprintf(stderr, "tamis: cannot write the output: %s\n", strerror(errno));
+    return EXIT_FAILED;
+}
+
+void cli_progress(const char *what, uint64_t done, uint64_t total)
+{
+    static int terminal = -1;
+    static uint64_t shown = UINT64_MAX;
+    if (terminal < 0) terminal = isatty(STDERR_FILENO);
+    if (!terminal) return;
+    uint64_t percent = total ? done * 100 / total : 0;
+    uint64_t mark = total ? percent : done;
+    if (mark == shown && done != total) return;
+    shown = mark;
+    if (total == 0) {
+        fprintf(stderr, "\r%s: %llu", what, (unsigned long long)done);
+    } else {
+        char bar[41];
+        for (int i = 0; i < 40; i++) bar[i] = (uint64_t)i * 100 < percent * 40 ? '#' : '.';
+        bar[40] = '\0';
+        fprintf(stderr, "\r%s [%s] %3llu %%", what, bar, (unsigned long long)percent);
+    }
+    if (total != 0 && done >= total) fputc('\n', stderr);
+}
+
+// ---- Arguments ----------------------------------------------------------------------------------
+
+static bool digits(const char *typed, uint64_t *out)
+{
+    char *end;
+    errno = 0;
+    if (typed[0] < '0' || typed[0] > '9') return false;
+    *out = strtoull(typed, &end, 10);
+    return errno == 0 && *end == '\0';
+}
+
+bool cli_size(const char *typed, uint64_t *out)
+{
+    char *end;
+    errno = 0;
+    if (typed[0] < '0' || typed[0] > '9') return false;
+    unsigned long long n = strtoull(typed, &end, 10);
+    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    static const char *const letters[] = {"B", "K", "M", "G", "T"};
+    for (unsigned i = 0; errno == 0 && i < 5; i++) {
+        if (strcmp(end, units[i]) != 0 && strcmp(end, letters[i]) != 0) continue;
+        if (i > 0 && n > UINT64_MAX >> (10 * i)) return false;
+        *out = (uint64_t)n << (10 * i);
+        return true;
+    }
+    return false;
+}
+
+typedef enum kind { FLAG, TEXT, NUMBER, SIZE, SYNC, OPTION } kind;
+typedef struct option {
+    const char *name;
+    kind kind;
+    size_t field;
+} option;
+#define FIELD(f) offsetof(cli_args, f)
+static const option options[] = {
+    {"--json", FLAG, FIELD(json)},
+    {"--hex", FLAG, FIELD(hex)},
+    {"--reverse", FLAG, FIELD(reverse)},
+    {"--quiet", FLAG, FIELD(quiet)},
+    {"--flush", FLAG, FIELD(flush)},
+    {"--from", TEXT, FIELD(from)},
+    {"--to", TEXT, FIELD(to)},
+    {"--prefix", TEXT, FIELD(prefix)},
+    {"--format", TEXT, FIELD(format)},
+    {"--on-error", TEXT, FIELD(on_error)},
+    {"--keys", TEXT, FIELD(keys)},
+    {"--output", TEXT, FIELD(output)},
+    {"--limit", NUMBER, FIELD(limit)},
+    {"--batch", NUMBER, FIELD(batch)},
+    {"--budget", SIZE, FIELD(options.memory_budget)},
+    {"--sync", SYNC, 0},
+    {"--option", OPTION, 0},
+};
+
+static bool set_sync(cli_args *a, const char *value)
+{
+    static const char *const names[] = {"always", "interval", "never"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(value, names[i]) != 0) continue;
+        a->options.sync = TAMIS_SYNC_ALWAYS + i;
+        return true;
+    }
+    cli_usage("--sync takes always, interval or never, not \"%s\"", value);
+    return false;
+}
+
+static bool set_value(cli_args *a, const option *o, const char *value)
+{
+    void *field = (char *)a + o->field;
+    switch (o->kind) {
+    case TEXT:
+        *(const char **)field = value;
+        return true;
+    case NUMBER:
+        if (!digits(value, field)) {
+            cli_usage("%s takes a number, not \"%s\"", o->name, value);
+            return false;
+        }
+        a->has_limit = a->has_limit || strcmp(o->name, "--limit") == 0;
+        return true;
+    case SIZE:
+        if (!cli_size(value, field)) {
+            cli_usage("%s takes a size such as 64MiB, not \"%s\"", o->name, value);
+            return false;
+        }
+        return true;
+    case SYNC:
+        return set_sync(a, value);
+    default: {
+        size_t len = strlen(a->extra);
+        int n = snprintf(a->extra + len, sizeof a->extra - len, "%s%s", len ? "; " : "", value);
+        if (n < 0 || (size_t)n >= sizeof a->extra - len) {
+            cli_usage("too many options");
+            return false;
+        }
+        return true;
+    }
+    }
+}
+
+static bool parse_option(cli_args *a, int argc, char **argv, int *i)
+{
+    const char *word = argv[*i], *eq = strchr(word, '=');
+    size_t len = eq ? (size_t)(eq - word) : strlen(word);
+    for (size_t k = 0; k < sizeof options / sizeof options[0]; k++) {
+        const option *o = &options[k];
+        if (strlen(o->name) != len || strncmp(o->name, word, len) != 0) continue;
+        if (o->kind == FLAG) {
+            if (eq != NULL) {
+                cli_usage("%s takes no value", o->name);
+                return false;
+            }
+            *(bool *)((char *)a + o->field) = true;
+            return true;
+        }
+        if (eq != NULL) return set_value(a, o, eq + 1);
+        if (*i + 1 == argc) {
+            cli_usage("%s needs a value", o->name);
+            return false;
+        }
+        return set_value(a, o, argv[++*i]);
+    }
+    cli_usage("unknown option %s; see: tamis help %s", word, a->verb);
+    return false;
+}
+
+bool cli_parse(cli_args *a, int argc, char **argv)
+{
+    memset(a, 0, sizeof *a);
+    a->verb = argv[0];
+    a->options = tamis_options_init();
+    a->rest = argv; // filled from the front, behind which it never overtakes the reading
+    bool only_words = false;
+    for (int i = 1; i < argc; i++) {
+        if (!only_words && strcmp(argv[i], "--") == 0) {
+            only_words = true;
+        } else if (!only_words && argv[i][0] == '-' && argv[i][1] == '-') {
+            if (!parse_option(a, argc, argv, &i)) return false;
+        } else if (a->store == NULL) {
+            a->store = argv[i];
+        } else {
+            a->rest[a->rest_count++] = argv[i];
+        }
+    }
+    a->options.extra = a->extra;
+    if (a->store == NULL) {
+        cli_usage("%s needs a store; see: tamis help %s", a->verb, a->verb);
+        return false;
+    }
+    return true;
+}
+
+bool cli_expect(const cli_args *a, int least, int most, const char *usage)
+{
+    if (a->rest_count >= least && a->rest_count <= most) return true;
+    cli_usage("usage: tamis %s", usage);
+    return false;
+}
+
+bool cli_key(const cli_args *a, const char *typed, text_buf *out)
+{
+    const char *why;
+    out->len = 0;
+    bool ok = a->hex ? text_unhex(typed, strlen(typed), out, &why)
+                     : text_unescape(typed, strlen(typed), out, &why);
+    if (!ok) cli_usage("\"%s\": %s", typed, why);
+    return ok;
+}
+
+void cli_put(const cli_args *a, FILE *f, const void *data, size_t len)
+{
+    if (a->hex)
+        text_put_hex(f, data, len);
+    else
+        text_put_escaped(f, data, len);
+}
+
+// ---- The store ----------------------------------------------------------------------------------
+
+tamis_db *cli_open(const cli_args *a, uint32_t flags)
+{
+    tamis_db *db = NULL;
+    tamis_error err = {0};
+    tamis_options o = a->options;
+    o.flags |= flags;
+    int st = tamis_open(a->store, &o, &db, &err);
+    if (st != TAMIS_OK) {
+        if (err.message[0] == '\0')
+            fprintf(stderr, "tamis: %s: %s\n", a->store, tamis_status_name(st));
+        else
+            fprintf(stderr, "tamis: %s: %s\n", tamis_status_name(st), err.message);
+    }
+    return db;
+}
+
+int cli_close(tamis_db *db, int code)
+{
+    tamis_error err = {0};
+    int st = tamis_close(db, 0, &err);
+    return st == TAMIS_OK ? code : cli_failed("close", st, &err);
+}

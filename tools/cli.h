@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// cli.h - what the verbs of the command share: arguments, opening a store, messages, exit codes.
+//
+// EXIT CODES  0 done; 1 the key is not there, or verify found damage; 2 the command line is wrong;
+//             3 an error of the store or the system; 130 stopped by ^C.
+#ifndef TAMIS_CLI_H
+#define TAMIS_CLI_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "tamis.h"
+#include "text.h"
+
+enum { EXIT_OK = 0, EXIT_ABSENT = 1, EXIT_USAGE = 2, EXIT_FAILED = 3, EXIT_STOPPED = 130 };
+
+typedef struct cli_args {
+    const char *verb;
+    const char *store;
+    char **rest; // what is no option, behind the store
+    int rest_count;
+    bool json, hex, reverse, quiet, flush, deep;
+    const char *from, *to, *prefix; // as typed
+    const char *format;             // tsv, json, nul
+    const char *on_error;           // stop, skip, or a number
+    const char *keys;               // a file of keys
+    const char *output;
+    uint64_t limit, batch;
+    bool has_limit;
+    tamis_options options;
+    char extra[2048];
+} cli_args;
+
+// Parses argv behind the verb. False: told on stderr, exit with EXIT_USAGE.
+bool cli_parse(cli_args *a, int argc, char **argv);
+// The number of arguments behind the store must be within [least, most].
+bool cli_expect(const cli_args *a, int least, int most, const char *usage);
+// Opens the store with flags added; NULL: told on stderr.
+tamis_db *cli_open(const cli_args *a, uint32_t flags);
+// Closes; returns code, or EXIT_FAILED if that fails.
+int cli_close(tamis_db *db, int code);
+// Tells a failure of the library; returns EXIT_FAILED.
+int cli_failed(const char *what, int status, const tamis_error *err);
+int cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+// A key as typed: escapes, or hexadecimal with --hex. False: told on stderr.
+bool cli_key(const cli_args *a, const char *typed, text_buf *out);
+// Puts bytes on stdout in the chosen spelling.
+void cli_put(const cli_args *a, FILE *f, const void *data, size_t len);
+bool cli_size(const char *typed, uint64_t *out); // "64MiB"
+
+// ^C: set once; long work looks at it and ends cleanly.
+void cli_watch_interrupt(void);
+bool cli_interrupted(void);
+// False: output cannot be written any more (a closed pipe is no error).
+bool cli_output_ok(FILE *f);
+int cli_finish_output(FILE *f, int code); // flushes; EXIT_FAILED if that fails for a real reason
+
+// A line on stderr that is written over, only on a terminal. done = total ends it.
+void cli_progress(const char *what, uint64_t done, uint64_t total);
+
+// Walks the range of --from, --to, --prefix, --limit and --reverse; each returns false to stop.
+int cli_walk(cli_args *a, tamis_db *db, bool (*each)(void *ctx, tamis_slice key, tamis_slice value),
+             void *ctx);
+
+int cmd_put(cli_args *a);
+int cmd_get(cli_args *a);
+int cmd_delete(cli_args *a);
+int cmd_scan(cli_args *a);
+int cmd_load(cli_args *a);
+int cmd_dump(cli_args *a);
+int cmd_stats(cli_args *a);
+int cmd_explain(cli_args *a);
+int cmd_verify(cli_args *a);
+int cmd_compact(cli_args *a);
+int cmd_destroy(cli_args *a);
+int cmd_filter(int argc, char **argv);
+
+#endif // TAMIS_CLI_H
