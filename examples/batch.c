@@ -5,7 +5,7 @@
 // Prints:
 // > 3 operations
 // > anna has 70, ben has 30
-// > TOOLARGE: the key has 65536 bytes; 65535 are allowed
+// > TOOLARGE: a key of 65536 bytes: at most 65535
 
 #include <string.h>
 
