@@ -19,7 +19,7 @@ static reaction react(int st, const tamis_error *err)
     case TAMIS_OK:
         return DONE;
     case TAMIS_NOTFOUND:
-        return ABSENT; // an answer: err was not touched
+        return ABSENT;  // an answer: err was not touched
     case TAMIS_NOSPACE: // disk or quota full
     case TAMIS_BUSY:    // no_stall, cached_only, or children that live
     case TAMIS_LOCKED:  // somebody else has the store open

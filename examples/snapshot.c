@@ -33,7 +33,7 @@ int main(void)
     show(db, "now", NULL);
     show(db, "then", &ro);
 
-    int st = tamis_close(db, 0, &err); // refused: the snapshot lives
+    int st = tamis_close(db, 0, &err);            // refused: the snapshot lives
     printf("close: %s\n", tamis_status_name(st)); // err.message counts what lives
 
     tamis_snapshot_release(then);

@@ -13,8 +13,6 @@ struct tamis_iter {
     struct tamis_db *db;
     tm_view *view;
     tm_user_iter *user;
-    const tm_range_set **ranges;
-    size_t range_count;
     tm_read_counts counts[TM_LEVELS]; // this iterator's, added up when it is freed
     uint64_t seeks, steps;
     int own_status; // CLOSED or MISUSE, before anything the walk says
@@ -22,26 +20,34 @@ struct tamis_iter {
 
 // ---- Sources ------------------------------------------------------------------------------------
 
-typedef struct sources {
+typedef struct sources { // newest first
     tm_iter **children;
     size_t count;
+    tm_buf ranges;         // const tm_range_set *
+    tm_buf range_children; // uint32_t
+    tm_buf scratch;
 } sources;
 
-static int add_ranges(tamis_iter *it, const tm_range_set *set)
+// Range-delete sets of the sources, and the child that each belongs to.
+static int add_sets(sources *s, tm_buf *found, tamis_error *err)
 {
-    if (set == NULL || set->n == 0) return TAMIS_OK;
-    it->ranges[it->range_count++] = set;
-    return TAMIS_OK;
+    uint32_t child = (uint32_t)(s->count - 1);
+    size_t n = found->len / sizeof(const tm_range_set *);
+    int st = tm_buf_append(&s->ranges, found->data, found->len);
+    for (size_t i = 0; st == TAMIS_OK && i < n; i++) {
+        st = tm_buf_append(&s->range_children, &child, sizeof child);
+    }
+    return st == TAMIS_OK ? st : tm_fail_nomem(err);
 }
 
 static int open_memtables(tamis_iter *it, sources *s, tamis_error *err)
 {
     for (uint32_t i = 0; i < it->view->mem_count; i++) {
-        const tm_range_set *set = NULL;
         TM_TRY(tm_memtable_iter_create(it->view->mems[i], &s->children[s->count], err));
         s->count++;
-        TM_TRY(tm_memtable_ranges(it->view->mems[i], &set, err));
-        TM_TRY(add_ranges(it, set));
+        tm_buf_clear(&s->scratch);
+        TM_TRY(tm_memtable_range_sets(it->view->mems[i], &s->scratch, err));
+        TM_TRY(add_sets(s, &s->scratch, err));
     }
     return TAMIS_OK;
 }
@@ -57,34 +63,52 @@ static int open_tables(tamis_iter *it, const tamis_read_options *ro, sources *s,
             .counts = &it->counts[l],
             .readahead_bytes = (size_t)it->db->config.readahead,
         };
-        for (uint32_t i = 0; l == 0 && i < level->count; i++) {
-            TM_TRY(tm_table_iter_create(level->tables[i], &o, &s->children[s->count], err));
-            s->count++;
-        }
-        if (l > 0 && level->count > 0) {
-            TM_TRY(tm_level_iter_create(&v->order, level->tables, level->count, &o,
-                                        &s->children[s->count], err));
-            s->count++;
-        }
-        for (uint32_t i = 0; v->has_ranges && i < level->count; i++) {
+        for (uint32_t i = 0; i < level->count; i++) {
+            if (l == 0 || i == 0) { // a level from 1 on is one child
+                TM_TRY(l == 0
+                           ? tm_table_iter_create(level->tables[i], &o, &s->children[s->count], err)
+                           : tm_level_iter_create(&v->order, level->tables, level->count, &o,
+                                                  &s->children[s->count], err));
+                s->count++;
+            }
             const tm_range_set *set = NULL;
             if (level->files[i]->meta->range_deletes == 0) continue;
             TM_TRY(tm_table_ranges(level->tables[i], &set, err));
-            TM_TRY(add_ranges(it, set));
+            tm_buf_clear(&s->scratch);
+            if (set == NULL) continue;
+            if (tm_buf_append(&s->scratch, &set, sizeof set) != 0) return tm_fail_nomem(err);
+            TM_TRY(add_sets(s, &s->scratch, err));
         }
     }
     return TAMIS_OK;
+}
+
+static int open_user_walk(tamis_iter *it, const tamis_read_options *ro, uint64_t seq,
+                          const sources *s, tm_iter *merged, tamis_error *err)
+{
+    tm_user_iter_options o = {
+        .order = it->db->families[0]->order,
+        .seq = seq,
+        .has_lower = ro->lower.data != NULL,
+        .has_upper = ro->upper.data != NULL,
+        .lower = tm_slice_of(ro->lower.data, ro->lower.len),
+        .upper = tm_slice_of(ro->upper.data, ro->upper.len),
+        .has_prefix = ro->prefix.data != NULL,
+        .prefix = tm_slice_of(ro->prefix.data, ro->prefix.len),
+        .ranges = (const tm_range_set *const *)(const void *)s->ranges.data,
+        .range_count = s->ranges.len / sizeof(const tm_range_set *),
+        .range_children = (const uint32_t *)(const void *)s->range_children.data,
+    };
+    return tm_user_iter_create(merged, &o, &it->user, err);
 }
 
 static int open_walk(tamis_iter *it, const tamis_read_options *ro, uint64_t seq, tamis_error *err)
 {
     const tm_version *v = it->view->version;
     tm_family *f = it->db->families[0];
-    size_t tables = (size_t)tm_version_tables(v);
     size_t most = it->view->mem_count + v->levels[0].count + TM_LEVELS;
-    sources s = {tm_calloc(most, sizeof *s.children), 0};
-    it->ranges = tm_calloc(it->view->mem_count + (v->has_ranges ? tables : 0), sizeof *it->ranges);
-    int st = s.children && it->ranges ? TAMIS_OK : tm_fail_nomem(err);
+    sources s = {.children = tm_calloc(most, sizeof *s.children)};
+    int st = s.children ? TAMIS_OK : tm_fail_nomem(err);
     if (st == TAMIS_OK) st = open_memtables(it, &s, err);
     if (st == TAMIS_OK) st = open_tables(it, ro, &s, err);
     tm_iter *merged = NULL;
@@ -94,20 +118,11 @@ static int open_walk(tamis_iter *it, const tamis_read_options *ro, uint64_t seq,
     }
     for (size_t i = 0; i < s.count; i++) tm_iter_destroy(s.children[i]);
     tm_free(s.children);
-    TM_TRY(st);
-    tm_user_iter_options o = {
-        .order = f->order,
-        .seq = seq,
-        .has_lower = ro->lower.data != NULL,
-        .has_upper = ro->upper.data != NULL,
-        .lower = tm_slice_of(ro->lower.data, ro->lower.len),
-        .upper = tm_slice_of(ro->upper.data, ro->upper.len),
-        .has_prefix = ro->prefix.data != NULL,
-        .prefix = tm_slice_of(ro->prefix.data, ro->prefix.len),
-        .ranges = it->ranges,
-        .range_count = it->range_count,
-    };
-    return tm_user_iter_create(merged, &o, &it->user, err);
+    if (st == TAMIS_OK) st = open_user_walk(it, ro, seq, &s, merged, err);
+    tm_buf_deinit(&s.ranges);
+    tm_buf_deinit(&s.range_children);
+    tm_buf_deinit(&s.scratch);
+    return st;
 }
 
 // ---- Life ---------------------------------------------------------------------------------------
@@ -150,7 +165,6 @@ void tamis_iter_free(tamis_iter *it)
     struct tamis_db *db = it->db;
     if (it->user != NULL) tm_stats_add(&db->stats, TM_STAT_hidden, tm_user_iter_skipped(it->user));
     tm_user_iter_destroy(it->user);
-    tm_free(it->ranges);
     for (uint32_t l = 0; l < TM_LEVELS; l++) tm_stats_add_reads(&db->stats, l, &it->counts[l]);
     tm_stats_add(&db->stats, TM_STAT_seeks, it->seeks);
     tm_stats_add(&db->stats, TM_STAT_steps, it->steps);

@@ -142,8 +142,38 @@ static bool unicode_escape(const char *s, size_t n, text_buf *out, size_t *used,
     return put_utf8(out, c);
 }
 
+// Length of the UTF-8 character at p, 0 if there is none.
+static size_t utf8_length(const unsigned char *p, size_t n)
+{
+    size_t len = p[0] < 0x80                   ? 1
+                 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
+                 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
+                 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
+                                               : 0;
+    if (len == 0 || len > n) return 0;
+    for (size_t i = 1; i < len; i++) {
+        if ((p[i] & 0xc0) != 0x80) return 0;
+    }
+    if (len == 3 && ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f))) return 0;
+    if (len == 4 && ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))) return 0;
+    return len;
+}
+
+static bool is_utf8(const void *data, size_t n)
+{
+    const unsigned char *p = data;
+    for (size_t i = 0; i < n;) {
+        size_t len = utf8_length(p + i, n - i);
+        if (len == 0) return false;
+        i += len;
+    }
+    return true;
+}
+
 bool text_unjson(const char *s, size_t n, text_buf *out, const char **why)
 {
+    *why = "a string that is not UTF-8";
+    if (!is_utf8(s, n)) return false;
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     for (size_t i = 0; i < n; i++) {
         *why = "out of memory";
@@ -165,34 +195,6 @@ bool text_unjson(const char *s, size_t n, text_buf *out, const char **why)
             *why = "an unknown escape in a string";
             return false;
         }
-    }
-    return true;
-}
-
-// Length of the UTF-8 character at p, 0 if there is none.
-static size_t utf8_length(const unsigned char *p, size_t n)
-{
-    size_t len = p[0] < 0x80                   ? 1
-                 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
-                 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
-                 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
-                                               : 0;
-    if (len == 0 || len > n) return 0;
-    for (size_t i = 1; i < len; i++) {
-        if ((p[i] & 0xc0) != 0x80) return 0;
-    }
-    if (len == 3 && ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f))) return 0;
-    if (len == 4 && ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))) return 0;
-    return len;
-}
-
-bool text_is_utf8(const void *data, size_t n)
-{
-    const unsigned char *p = data;
-    for (size_t i = 0; i < n;) {
-        size_t len = utf8_length(p + i, n - i);
-        if (len == 0) return false;
-        i += len;
     }
     return true;
 }
@@ -239,4 +241,25 @@ void text_put_json(FILE *f, const void *data, size_t n)
         i += len ? len : 1;
     }
     fputc('"', f);
+}
+
+static void put_json_field(FILE *f, const char *name, const void *data, size_t n)
+{
+    if (is_utf8(data, n)) {
+        fprintf(f, "\"%s\":", name);
+        text_put_json(f, data, n);
+    } else {
+        fprintf(f, "\"%s_hex\":\"", name);
+        text_put_hex(f, data, n);
+        fputc('"', f);
+    }
+}
+
+void text_put_json_pair(FILE *f, const void *key, size_t klen, const void *value, size_t vlen)
+{
+    fputc('{', f);
+    put_json_field(f, "key", key, klen);
+    fputc(',', f);
+    put_json_field(f, "value", value, vlen);
+    fputs("}\n", f);
 }

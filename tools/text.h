@@ -27,8 +27,9 @@ bool text_unjson(const char *s, size_t n, text_buf *out, const char **why);
 
 void text_put_escaped(FILE *f, const void *data, size_t n);
 void text_put_hex(FILE *f, const void *data, size_t n);
-// Whether the bytes are UTF-8, so that a JSON string gives them back.
-bool text_is_utf8(const void *data, size_t n);
-void text_put_json(FILE *f, const void *data, size_t n); // with quotes
+// As a JSON string, with quotes. Only for bytes that are UTF-8: others would not come back.
+void text_put_json(FILE *f, const void *data, size_t n);
+// {"key":"...","value":"..."}; what is no UTF-8 goes into "key_hex" or "value_hex".
+void text_put_json_pair(FILE *f, const void *key, size_t klen, const void *value, size_t vlen);
 
 #endif // TAMIS_TEXT_H
