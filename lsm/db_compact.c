@@ -329,6 +329,7 @@ static int run_manual(compaction *c, tm_manual *m, tamis_error *err) // mu held
         }
         if (st == TAMIS_BUSY) return TAMIS_NOTFOUND; // what runs now schedules again at its end
         if (st != TAMIS_OK) return tm_fail_nomem(err);
+        bool in_place = c->pick.level == c->pick.output_level;
         m->running = true;
         st = run_pick(c, err);
         m->running = false;
@@ -336,8 +337,8 @@ static int run_manual(compaction *c, tm_manual *m, tamis_error *err) // mu held
         if (st != TAMIS_OK) {
             if (err != NULL) m->error = *err;
             m->done = true;
-        } else {
-            m->level++;
+        } else if (!in_place) {
+            m->level++; // in place there may be another run of tables: picked until none is left
         }
         break;
     }

@@ -234,8 +234,12 @@ static int take_overlapping(const tm_version *v, uint32_t l, const tm_slice *sma
     if (p->inputs[0] == NULL) return TAMIS_NOMEM;
     for (uint32_t i = 0; i < level->count; i++) {
         tm_file_ref *f = level->files[i];
-        if (last_level && f->meta->number >= before) continue;
-        if (!tm_file_overlaps(&v->order, f, smallest, largest)) continue;
+        bool wanted = tm_file_overlaps(&v->order, f, smallest, largest) &&
+                      !(last_level && f->meta->number >= before);
+        // Outputs may span all that lies between the inputs. Rewritten where they are, inputs must
+        // therefore stand side by side: the next run of them is another pick.
+        if (!wanted && last_level && p->count[0] > 0) break;
+        if (!wanted) continue;
         if (f->busy) return TAMIS_BUSY;
         p->inputs[0][p->count[0]++] = f;
         p->bytes += f->meta->file_bytes;

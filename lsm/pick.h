@@ -38,8 +38,8 @@ typedef struct tm_pick {
 } tm_pick;
 // NOTFOUND: nothing is due, or what is due is busy. References are the version's.
 int tm_pick_next(const tm_version *v, const tm_config *c, tm_pick *out) TM_CHECK_RESULT;
-// All tables of level that overlap the range, pushed one level down; in the last level rewritten
-// where they are, if older than file number before. NOTFOUND: none there. BUSY: some are in work.
+// All tables of level that overlap the range, pushed one level down; in the last level the first
+// run of those that are older than file number before, rewritten where they are. NOTFOUND: none there. BUSY: some are in work.
 int tm_pick_manual(const tm_version *v, const tm_config *c, uint32_t level,
                    const tm_slice *smallest, const tm_slice *largest, uint64_t before,
                    tm_pick *out) TM_CHECK_RESULT;
