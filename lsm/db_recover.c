@@ -196,6 +196,19 @@ static int no_record(void *ctx, const tm_wal_record *rec, tamis_error *err)
     return TAMIS_OK;
 }
 
+// Whether log k or a later one was ever synced: then every older log was durable to its end.
+static int later_sync(recovery *r, size_t k, bool *synced, tamis_error *err)
+{
+    for (size_t i = k; !*synced && i < r->end_log; i++) {
+        tm_wal_end end = {0};
+        if (r->logs[i] == NULL) continue;
+        if (i > k && tm_wal_reader_header(r->logs[i])->previous_synced > 0) *synced = true;
+        TM_TRY(tm_wal_reader_scan(r->logs[i], 0, UINT64_MAX, no_record, NULL, &end, err));
+        if (end.vouched > 0) *synced = true;
+    }
+    return TAMIS_OK;
+}
+
 // Opens the logs from min_log on and checks that each names the one before it.
 static int open_logs(recovery *r, tamis_error *err)
 {
@@ -229,8 +242,14 @@ static int open_logs(recovery *r, tamis_error *err)
         last_good = i;
     }
     r->end_log = last_good == n ? r->first_log : last_good + 1;
-    // Unreadable, with a later log behind it that was begun: it had been begun, too.
-    if (bad_at < r->end_log) return tm_fail_copy(err, &bad);
+    if (bad_at < r->end_log) { // later logs were begun: its header was lost, or damaged
+        bool synced = false;
+        const tm_wal_reader *next = r->logs[bad_at + 1];
+        if (next != NULL) synced = tm_wal_reader_header(next)->previous_synced > 0;
+        if (!synced) TM_TRY(later_sync(r, bad_at + 1, &synced, err));
+        if (synced) return tm_fail_copy(err, &bad);
+        r->end_log = bad_at; // R3: the tail begins with it
+    }
     if (bad_at < n) r->all_whole = false; // never begun; set aside, not deleted
     for (size_t i = r->first_log; i < r->end_log; i++) {
         const tm_wal_header *h = tm_wal_reader_header(r->logs[i]);
@@ -341,13 +360,7 @@ static int judge_gap(recovery *r, size_t i, const tm_wal_end *end, tamis_error *
     uint64_t number = tm_folder_at(&r->files->logs, i);
     const tm_wal_header *next = tm_wal_reader_header(r->logs[i + 1]);
     bool vouched = next->previous_synced > end->logical_end;
-    for (size_t k = i + 1; !vouched && k < r->end_log; k++) {
-        tm_wal_end later;
-        TM_TRY(tm_wal_reader_scan(r->logs[k], 0, UINT64_MAX, no_record, NULL, &later, err));
-        vouched = later.vouched > TM_WAL_HEADER_BYTES;
-        const tm_wal_header *h = tm_wal_reader_header(r->logs[k]);
-        vouched = vouched || (k > i + 1 && h->previous_synced > TM_WAL_HEADER_BYTES);
-    }
+    if (!vouched) TM_TRY(later_sync(r, i + 1, &vouched, err));
     if (vouched) {
         return tm_fail_corrupt(err, number, end->logical_end,
                                "%06llu.log ends at offset %llu, but later logs say that it was "
