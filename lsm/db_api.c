@@ -177,6 +177,15 @@ static void wait_turn(struct tamis_db *db)
     tm_mutex_lock(&db->mu.m);
 }
 
+// What failed before the call is not its failure: the work is tried again now.
+static void try_afresh(struct tamis_db *db)
+{
+    tm_mutex_lock(&db->mu.m);
+    db->mu.background_status = TAMIS_OK;
+    db->mu.retry_at_ns = 0;
+    tm_mutex_unlock(&db->mu.m);
+}
+
 static int switch_if_any(struct tamis_db *db, void *arg, tamis_error *err)
 {
     tm_family *f = arg;
@@ -202,6 +211,7 @@ int tamis_flush(tamis_db *db, tamis_cf *cf, tamis_error *err)
     tm_family *f;
     TM_TRY(check_writable(db, err));
     TM_TRY(tm_db_family(db, cf, &f, err));
+    try_afresh(db);
     TM_TRY(tm_db_as_leader(db, switch_if_any, f, err));
     int st = TAMIS_OK;
     tm_mutex_lock(&db->mu.m);
@@ -262,6 +272,7 @@ int tamis_wait_idle(tamis_db *db, uint64_t timeout_us, tamis_error *err)
     if (db->readonly) return TAMIS_OK;
     uint64_t begin = tm_db_now_ns(db);
     int st = TAMIS_OK;
+    try_afresh(db);
     tm_mutex_lock(&db->mu.m);
     tm_db_update_pressure(db);
     while (tm_db_work_due(db)) {

@@ -6,12 +6,12 @@
 // RULES
 //  B1  Work that is due is submitted whenever something changes under mu (tm_db_schedule), and again
 //      by whoever finishes: it is never forgotten, and at rest nothing runs.
-//  B2  After a failure the next try waits, doubling from 50 ms to 5 s; the first success ends that.
+//  B2  After a failure the next try waits, doubling from 50 ms to 0.8 s; the first success ends that.
 //  B3  After a failed sync of log, manifest or folder nothing runs any more (the store is poisoned).
 
 #include "lsm/db.h"
 
-enum { RETRY_MS = 50, RETRY_SHIFT_MAX = 7, IDLE_SEAL_MS = 100, TICK_MS = 50 };
+enum { RETRY_MS = 50, RETRY_SHIFT_MAX = 4, IDLE_SEAL_MS = 100, TICK_MS = 50 };
 
 uint64_t tm_db_now_ns(const struct tamis_db *db)
 {

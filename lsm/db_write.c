@@ -109,10 +109,14 @@ int tm_db_as_leader(struct tamis_db *db,
 static bool work_here(struct tamis_db *db)
 {
     if (tm_sched_threads(db->sched) > 0) return false;
+    int before = db->mu.background_status;
+    db->mu.background_status = TAMIS_OK;
+    tm_db_schedule(db);
     tm_mutex_unlock(&db->mu.m);
     bool did = tm_sched_step(db->sched);
     tm_mutex_lock(&db->mu.m);
-    return did;
+    if (!did) db->mu.background_status = before;
+    return did && db->mu.background_status == TAMIS_OK;
 }
 
 // Waits until writers may go on. mu held.
@@ -125,6 +129,7 @@ static int wait_for_room(struct tamis_db *db, bool no_stall, tamis_error *err)
             st = tm_fail_copy(err, &db->mu.poison_error);
             break;
         }
+        if (work_here(db)) continue; // where there are no threads, this one makes room
         if (db->mu.background_status != TAMIS_OK) { // nobody will make room soon: say why
             st = tm_fail_copy(err, &db->mu.background_error);
             break;
@@ -143,7 +148,7 @@ static int wait_for_room(struct tamis_db *db, bool no_stall, tamis_error *err)
             tm_mutex_lock(&db->mu.m);
         }
         tm_db_schedule(db);
-        if (!work_here(db)) tm_cond_wait_us(&db->mu.changed, &db->mu.m, 100000);
+        tm_cond_wait_us(&db->mu.changed, &db->mu.m, 100000);
     }
     if (begin != 0) {
         uint64_t us = (tm_db_now_ns(db) - begin) / 1000;
