@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "base/coding.h"
 
-// ---- Writing ------------------------------------------------------------------------------------
+// ---- Writing -----------------------------------------------------------------------------------
 
 int tm_buf_put16(tm_buf *b, uint16_t v)
 {
@@ -42,7 +42,7 @@ int tm_buf_put_slice(tm_buf *b, tm_slice s)
     return tm_buf_append(b, s.data, s.len);
 }
 
-// ---- Reading ------------------------------------------------------------------------------------
+// ---- Reading -----------------------------------------------------------------------------------
 
 // At the end there is nothing left to read, so that loops over what is left stop as well.
 static void spoil(tm_cursor *c)

@@ -78,7 +78,7 @@ int tm_buf_put64(tm_buf *b, uint64_t v) TM_CHECK_RESULT;
 int tm_buf_put_varint(tm_buf *b, uint64_t v) TM_CHECK_RESULT;
 int tm_buf_put_slice(tm_buf *b, tm_slice s) TM_CHECK_RESULT; // varint length, bytes
 
-// ---- Reading what may be damaged ----------------------------------------------------------------
+// ---- Reading what may be damaged ---------------------------------------------------------------
 
 typedef struct tm_cursor {
     const uint8_t *p, *end;

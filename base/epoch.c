@@ -111,7 +111,7 @@ static chunk *next_of(chunk *c)
     return atomic_load_explicit(&c->next, memory_order_acquire); // pairs with take_slot
 }
 
-// ---- Fence --------------------------------------------------------------------------------------
+// ---- Fence -------------------------------------------------------------------------------------
 
 #if defined(__linux__) && !defined(TM_EPOCH_SANITIZED)
 
@@ -153,7 +153,7 @@ static bool fence(void)
     return true;
 }
 
-// ---- Life ---------------------------------------------------------------------------------------
+// ---- Life --------------------------------------------------------------------------------------
 
 static void release_slot(void *arg)
 {
@@ -209,7 +209,7 @@ static void set_up_once(void)
     (void)pthread_once(&once, set_up);
 }
 
-// ---- Slots --------------------------------------------------------------------------------------
+// ---- Slots -------------------------------------------------------------------------------------
 
 // The first free slot, so that indices stay small; with *last the end of the list. Under the lock.
 static slot_line *find_free(chunk **last)
@@ -270,7 +270,7 @@ uint32_t tm_epoch_thread_index(void)
     return s != NULL ? s->index : 0;
 }
 
-// ---- Rounds -------------------------------------------------------------------------------------
+// ---- Rounds ------------------------------------------------------------------------------------
 
 // Begins a new epoch and returns the one that is over.
 static uint64_t advance(void)

@@ -24,7 +24,7 @@ static int name_status(tamis_error *err, int rc, int st)
     return TAMIS_EXISTS;
 }
 
-// ---- Files --------------------------------------------------------------------------------------
+// ---- Files -------------------------------------------------------------------------------------
 
 int tm_file_open(tamis_dir *dir, const char *name, uint64_t number, uint32_t mode, tm_file *out,
                  tamis_error *err)
@@ -145,7 +145,7 @@ void tm_file_advise(tm_file *file, uint64_t offset, uint64_t n, bool will_need)
     if (vfs->advise != NULL) (void)vfs->advise(file->f, offset, n, will_need);
 }
 
-// ---- Directories --------------------------------------------------------------------------------
+// ---- Directories -------------------------------------------------------------------------------
 
 int tm_dir_open(const tamis_vfs *vfs, const char *path, uint32_t flags, tamis_dir **out,
                 bool *created, tamis_error *err)
@@ -189,7 +189,7 @@ int tm_dir_unlink(tamis_dir *dir, const char *name, tamis_error *err)
     return rc == 0 ? TAMIS_OK : tm_fail_sys(err, rc, 0, 0, "unlink %s", name);
 }
 
-// ---- Whole files --------------------------------------------------------------------------------
+// ---- Whole files -------------------------------------------------------------------------------
 
 int tm_file_load(tamis_dir *dir, const char *name, size_t limit, tm_buf *out, tamis_error *err)
 {

@@ -44,7 +44,7 @@ static inline uint64_t tm_trailer_seek(uint64_t seq)
     return seq << 8 | 0xff;
 }
 
-// ---- Order --------------------------------------------------------------------------------------
+// ---- Order -------------------------------------------------------------------------------------
 
 typedef struct tm_order {  // copied by value; fixed for the life of a family
     bool bytewise;         // heads, prefixes and shortened separators apply
@@ -79,7 +79,7 @@ int tm_order_separator(const tm_order *o, tm_slice a, tm_slice b, tm_buf *out) T
 int tm_order_hash(const tm_order *o, tm_slice key, uint64_t seed, tm_buf *scratch,
                   uint64_t *hash) TM_CHECK_RESULT;
 
-// ---- Heads --------------------------------------------------------------------------------------
+// ---- Heads -------------------------------------------------------------------------------------
 
 // The first bytes of s as a big-endian integer, padded with zero bytes. a < b implies
 // head(a) <= head(b); equal heads decide nothing.

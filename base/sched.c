@@ -28,7 +28,7 @@ struct tm_sched {
     tm_thread thread[]; // of the creating and destroying thread
 };
 
-// ---- Queues: under the mutex --------------------------------------------------------------------
+// ---- Queues: under the mutex -------------------------------------------------------------------
 
 static void push(tm_sched *s, tm_lane l, tm_job *job)
 {
@@ -80,7 +80,7 @@ static void run_job(tm_sched *s, tm_job *job)
     tm_cond_broadcast(&s->mu.idle);
 }
 
-// ---- Threads ------------------------------------------------------------------------------------
+// ---- Threads -----------------------------------------------------------------------------------
 
 static void *worker(void *arg)
 {
@@ -126,7 +126,7 @@ static int start_threads(tm_sched *s, tamis_error *err)
     return TAMIS_OK;
 }
 
-// ---- Life ---------------------------------------------------------------------------------------
+// ---- Life --------------------------------------------------------------------------------------
 
 int tm_sched_create(uint32_t threads, uint64_t seed, tm_sched **out, tamis_error *err)
 {
@@ -174,7 +174,7 @@ void tm_sched_destroy(tm_sched *s)
     tm_free(s);
 }
 
-// ---- Jobs ---------------------------------------------------------------------------------------
+// ---- Jobs --------------------------------------------------------------------------------------
 
 void tm_sched_submit(tm_sched *s, tm_lane l, tm_job *job)
 {

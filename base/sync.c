@@ -17,7 +17,7 @@
         (void)must_;                                                                               \
     } while (0)
 
-// ---- Mutex and condition ------------------------------------------------------------------------
+// ---- Mutex and condition -----------------------------------------------------------------------
 
 int tm_mutex_init(tm_mutex *m, tamis_error *err)
 {
@@ -94,7 +94,7 @@ void tm_cond_broadcast(tm_cond *c)
     MUST(pthread_cond_broadcast(&c->c));
 }
 
-// ---- Threads ------------------------------------------------------------------------------------
+// ---- Threads -----------------------------------------------------------------------------------
 
 // Signals raised by a thread's own instruction cannot be held back; blocked, they would end the
 // process behind the back of the host's handler.
@@ -137,7 +137,7 @@ void tm_thread_yield(void)
     sched_yield();
 }
 
-// ---- The process --------------------------------------------------------------------------------
+// ---- The process -------------------------------------------------------------------------------
 
 uint32_t tm_cpu_count(void)
 {

@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-// ---- Status and errors --------------------------------------------------------------------------
+// ---- Status and errors -------------------------------------------------------------------------
 
 // Every function that can fail returns one of these as an int. The values are frozen: new ones are
 // only added. NOTFOUND is an answer, not an error, and leaves the tamis_error alone.
@@ -61,7 +61,7 @@ typedef struct tamis_error {
 // The name of a status, such as "NOTFOUND"; "UNKNOWN" for a number that is none. Never NULL.
 TAMIS_API const char *tamis_status_name(int status);
 
-// ---- Bytes --------------------------------------------------------------------------------------
+// ---- Bytes -------------------------------------------------------------------------------------
 
 // Borrowed bytes. data may be NULL where len is 0.
 typedef struct tamis_slice {
@@ -69,7 +69,7 @@ typedef struct tamis_slice {
     size_t len;
 } tamis_slice;
 
-// ---- Comparator ---------------------------------------------------------------------------------
+// ---- Comparator --------------------------------------------------------------------------------
 
 // A total order on keys. Two different byte strings must never compare equal, unless canonical is
 // given. The name is stored with the data and checked at every open. Callbacks may run on any

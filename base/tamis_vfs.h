@@ -102,7 +102,7 @@ struct tamis_vfs {
 // The operating system's. Never NULL, never freed.
 TAMIS_API const tamis_vfs *tamis_vfs_default(void);
 
-// ---- Files in memory, for tests -----------------------------------------------------------------
+// ---- Files in memory, for tests ----------------------------------------------------------------
 
 // A new, empty file system in memory. Freed by tamis_vfs_free after every store on it is closed.
 TAMIS_API int tamis_vfs_memory(tamis_vfs **out, tamis_error *err);

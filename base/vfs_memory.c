@@ -69,7 +69,7 @@ static mem_file *as_file(tamis_file *file)
     return (mem_file *)file;
 }
 
-// ---- The gate -----------------------------------------------------------------------------------
+// ---- The gate ----------------------------------------------------------------------------------
 
 // Takes the mutex, counts the call, and says how it is to fail, 0 if not. cut (may be NULL) tells
 // that it is to do half of its work.
@@ -136,7 +136,7 @@ static bool in_range(uint64_t offset, uint64_t n)
     return offset <= INT64_MAX && n <= INT64_MAX - offset;
 }
 
-// ---- Directories --------------------------------------------------------------------------------
+// ---- Directories -------------------------------------------------------------------------------
 
 static int open_dir(tm_memfs *fs, tm_memfs_inode *parent, const char *name, uint32_t flags,
                     tamis_dir **out, int *created)
@@ -263,7 +263,7 @@ static int mem_dir_remove(const tamis_vfs *vfs, const char *path)
     return leave(fs, rc);
 }
 
-// ---- Entries ------------------------------------------------------------------------------------
+// ---- Entries -----------------------------------------------------------------------------------
 
 static int check_two(const tamis_dir *from_dir, const char *from, tamis_dir *to_dir, const char *to)
 {
@@ -308,7 +308,7 @@ static int mem_unlink(tamis_dir *dir, const char *name)
     return leave(d->fs, rc);
 }
 
-// ---- Files --------------------------------------------------------------------------------------
+// ---- Files -------------------------------------------------------------------------------------
 
 // The file of a name, made if asked for and missing. A fresh one must be new.
 static int find_file(tm_memfs *fs, tm_memfs_inode *dir, const char *name, bool make, bool fresh,
@@ -432,7 +432,7 @@ static int mem_file_close(tamis_file *file)
     return rc;
 }
 
-// ---- Locks --------------------------------------------------------------------------------------
+// ---- Locks -------------------------------------------------------------------------------------
 
 static int take_lock(tm_memfs_inode *inode, uint32_t kind)
 {
@@ -488,7 +488,7 @@ static int mem_unlock(tamis_file *lock_file)
     return mem_file_close(lock_file);
 }
 
-// ---- Clock and randomness -----------------------------------------------------------------------
+// ---- Clock and randomness ----------------------------------------------------------------------
 
 static uint64_t tick(const tamis_vfs *vfs)
 {
@@ -529,7 +529,7 @@ static int mem_random(const tamis_vfs *vfs, void *buf, size_t n)
     return leave(fs, rc);
 }
 
-// ---- The file system ----------------------------------------------------------------------------
+// ---- The file system ---------------------------------------------------------------------------
 
 static const tamis_vfs mem_table = {
     .size = sizeof(tamis_vfs),

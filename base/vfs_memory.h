@@ -110,7 +110,7 @@ typedef struct tm_memfs {
     tm_random random;
 } tm_memfs;
 
-// ---- vfs_memory_image.c -------------------------------------------------------------------------
+// ---- vfs_memory_image.c ------------------------------------------------------------------------
 
 tm_memfs_inode *tm_memfs_inode_create(tm_memfs *fs, bool is_dir) TM_CHECK_RESULT; // one ref, yours
 void tm_memfs_inode_unref(tm_memfs *fs, tm_memfs_inode *inode);
@@ -150,7 +150,7 @@ static inline bool tm_memfs_op_moves_dir(const tm_memfs_op *op)
 }
 void tm_memfs_sync_dir(tm_memfs *fs, const tm_memfs_inode *dir);
 
-// ---- vfs_memory_tree.c --------------------------------------------------------------------------
+// ---- vfs_memory_tree.c -------------------------------------------------------------------------
 
 // The directory that holds the last part of a path, and that part; "." for "/" itself.
 int tm_memfs_walk(tm_memfs *fs, const char *path, tm_memfs_inode **dir,
@@ -173,7 +173,7 @@ int tm_memfs_rename(tm_memfs *fs, tm_memfs_inode *from_dir, const char *from,
 int tm_memfs_link(tm_memfs *fs, const tm_memfs_inode *from_dir, const char *from,
                   tm_memfs_inode *to_dir, const char *to) TM_CHECK_RESULT;
 
-// ---- vfs_memory_crash.c -------------------------------------------------------------------------
+// ---- vfs_memory_crash.c ------------------------------------------------------------------------
 
 // Leaves what a crash would; handles and locks of before are dead.
 void tm_memfs_crash(tm_memfs *fs, tamis_crash kind, uint64_t seed);

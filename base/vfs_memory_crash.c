@@ -41,7 +41,7 @@ static bool kept(crash *c)
     return c->chance && tm_random_below(&c->random, 16) < c->sixteenths;
 }
 
-// ---- Directories --------------------------------------------------------------------------------
+// ---- Directories -------------------------------------------------------------------------------
 
 static bool marked(const tm_memfs_entry *entry)
 {
@@ -112,7 +112,7 @@ static void crash_directories(tm_memfs *fs, crash *c)
     find_parents(fs);
 }
 
-// ---- Files --------------------------------------------------------------------------------------
+// ---- Files -------------------------------------------------------------------------------------
 
 // The page's bytes from the file offset end on become zeros; false: none is left.
 static bool cut_page(uint8_t *bytes, uint64_t no, uint64_t end)
@@ -200,7 +200,7 @@ static void choose_torn(tm_memfs *fs, crash *c)
     }
 }
 
-// ---- The crash ----------------------------------------------------------------------------------
+// ---- The crash ---------------------------------------------------------------------------------
 
 void tm_memfs_crash(tm_memfs *fs, tamis_crash kind, uint64_t seed)
 {

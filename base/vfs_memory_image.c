@@ -24,7 +24,7 @@ static int vector_grow(void **data, size_t *cap, size_t count, size_t extra, siz
     return 0;
 }
 
-// ---- Inodes -------------------------------------------------------------------------------------
+// ---- Inodes ------------------------------------------------------------------------------------
 
 tm_memfs_inode *tm_memfs_inode_create(tm_memfs *fs, bool is_dir)
 {
@@ -107,7 +107,7 @@ void tm_memfs_inode_unref(tm_memfs *fs, tm_memfs_inode *inode)
     }
 }
 
-// ---- Pages --------------------------------------------------------------------------------------
+// ---- Pages -------------------------------------------------------------------------------------
 
 // The place of page no, or of the first one behind it.
 static size_t page_index(const tm_memfs_inode *inode, uint64_t no)
@@ -205,7 +205,7 @@ static void size_set(tm_memfs_inode *inode, uint64_t size)
     inode->sizes[inode->n_sizes++] = size;
 }
 
-// ---- Files --------------------------------------------------------------------------------------
+// ---- Files -------------------------------------------------------------------------------------
 
 size_t tm_memfs_read(const tm_memfs_inode *inode, uint64_t offset, void *buf, size_t n)
 {
@@ -331,7 +331,7 @@ void tm_memfs_fail_sync_file(tm_memfs_inode *inode)
     inode->n_sizes = 0;
 }
 
-// ---- Entries ------------------------------------------------------------------------------------
+// ---- Entries -----------------------------------------------------------------------------------
 
 static size_t entry_index(const tm_memfs_inode *dir, const char *name)
 {
@@ -418,7 +418,7 @@ bool tm_memfs_dir_empty(const tm_memfs_inode *dir)
     return true;
 }
 
-// ---- Pending operations -------------------------------------------------------------------------
+// ---- Pending operations ------------------------------------------------------------------------
 
 tm_memfs_op *tm_memfs_op_create(void)
 {

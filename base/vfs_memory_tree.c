@@ -8,7 +8,7 @@
 
 #define PATH_LIMIT 4096 // bytes of a path with its NUL
 
-// ---- Changes of the tree ------------------------------------------------------------------------
+// ---- Changes of the tree -----------------------------------------------------------------------
 
 // Makes a new inode under a name that is free.
 int tm_memfs_make(tm_memfs *fs, tm_memfs_inode *dir, const char *name, bool is_dir,
@@ -97,7 +97,7 @@ int tm_memfs_link(tm_memfs *fs, const tm_memfs_inode *from_dir, const char *from
     return 0;
 }
 
-// ---- Paths --------------------------------------------------------------------------------------
+// ---- Paths -------------------------------------------------------------------------------------
 
 // Splits off the first part of a path; found says whether there was one. ENAMETOOLONG.
 static int next_part(const char **path, char part[TM_MEMFS_NAME_MAX + 1], bool *found)

@@ -82,7 +82,7 @@ static bool in_range(uint64_t offset, uint64_t n)
     return offset <= INT64_MAX && n <= INT64_MAX - offset;
 }
 
-// ---- Directories --------------------------------------------------------------------------------
+// ---- Directories -------------------------------------------------------------------------------
 
 static int dir_wrap(int fd, tamis_dir **out)
 {
@@ -199,7 +199,7 @@ static int posix_dir_remove(const tamis_vfs *vfs, const char *path)
     return result(unlinkat(AT_FDCWD, path, AT_REMOVEDIR));
 }
 
-// ---- Entries ------------------------------------------------------------------------------------
+// ---- Entries -----------------------------------------------------------------------------------
 
 // Where the kernel or the file system has no rename that spares its target. A file is linked under
 // its new name, which fails if that is taken, and unlinked under the old one; a crash in between
@@ -252,7 +252,7 @@ static int posix_unlink(tamis_dir *dir, const char *name)
     return rc != 0 ? rc : result(unlinkat(as_dir(dir)->fd, name, 0));
 }
 
-// ---- Files --------------------------------------------------------------------------------------
+// ---- Files -------------------------------------------------------------------------------------
 
 // What to call the failed open of a name: systems differ in what they say of things that are no
 // files (ENXIO for a socket, EISDIR for a directory, EMLINK for a link).
@@ -412,7 +412,7 @@ static int posix_file_close(tamis_file *file)
     return rc == EINTR ? 0 : rc;
 }
 
-// ---- Locks --------------------------------------------------------------------------------------
+// ---- Locks -------------------------------------------------------------------------------------
 //
 // The kernel's lock belongs to the open file description (not, as fcntl's older ones, to the
 // process, whose every close of any descriptor of the file would drop it). Between handles of one
@@ -536,7 +536,7 @@ static int posix_unlock(tamis_file *lock_file)
     return posix_file_close(lock_file);
 }
 
-// ---- Clock and randomness -----------------------------------------------------------------------
+// ---- Clock and randomness ----------------------------------------------------------------------
 
 static uint64_t posix_monotonic_ns(const tamis_vfs *vfs)
 {
@@ -601,7 +601,7 @@ static int posix_random(const tamis_vfs *vfs, void *buf, size_t n)
     return 0;
 }
 
-// ---- The table ----------------------------------------------------------------------------------
+// ---- The table ---------------------------------------------------------------------------------
 
 const tamis_vfs *tamis_vfs_default(void)
 {

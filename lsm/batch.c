@@ -9,7 +9,7 @@ enum {
     EXPIRY_BYTES = 8       // stand in front of an expiring value
 };
 
-// ---- Kinds --------------------------------------------------------------------------------------
+// ---- Kinds -------------------------------------------------------------------------------------
 
 // Pointers to separated values are made by a flush, never by a writer.
 static bool in_batches(tm_kind kind)
@@ -33,7 +33,7 @@ static size_t value_max(tm_kind kind)
     return TAMIS_MAX_VALUE + value_min(kind);
 }
 
-// ---- Writing ------------------------------------------------------------------------------------
+// ---- Writing -----------------------------------------------------------------------------------
 
 void tm_batch_init(tamis_batch *b)
 {
@@ -114,7 +114,7 @@ int tm_batch_add(tamis_batch *b, uint32_t family, tm_kind kind, tm_slice key, tm
     return b->status;
 }
 
-// ---- Reading ------------------------------------------------------------------------------------
+// ---- Reading -----------------------------------------------------------------------------------
 
 tm_batch_reader tm_batch_reader_of(tm_slice rep)
 {
@@ -148,7 +148,7 @@ int tm_batch_reader_next(tm_batch_reader *r, tm_batch_op *op)
     return TAMIS_OK;
 }
 
-// ---- The public batch ---------------------------------------------------------------------------
+// ---- The public batch --------------------------------------------------------------------------
 
 tamis_batch *tamis_batch_create(void)
 {

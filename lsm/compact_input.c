@@ -6,7 +6,7 @@
 #include "lsm/merge_iter.h"
 #include "sstable/table_scan.h"
 
-// ---- One table ----------------------------------------------------------------------------------
+// ---- One table ---------------------------------------------------------------------------------
 
 // A sequential scan whose file is opened at the first movement and held until it is closed.
 typedef struct table_input {
@@ -106,7 +106,7 @@ static int make_table(tm_compact_input *in, tm_file_ref *f, tm_iter **out, tamis
     return TAMIS_OK;
 }
 
-// ---- The tables of a sorted level -----------------------------------------------------------------
+// ---- The tables of a sorted level --------------------------------------------------------------
 
 typedef struct chain_input {
     tm_iter base;
@@ -193,7 +193,7 @@ static int make_chain(tm_compact_input *in, tm_file_ref *const *files, uint32_t 
     return TAMIS_OK;
 }
 
-// ---- All of them ----------------------------------------------------------------------------------
+// ---- All of them -------------------------------------------------------------------------------
 
 int tm_compact_input_open(tm_compact_input *in, const tm_pick *p, tm_iter **out, tamis_error *err)
 {

@@ -8,8 +8,8 @@
 //   readers ──► view { memtables, version } ◄── db_install.c ◄── level 0 ... 6 ◄── db_compact.c
 //
 // LOCKS, in the order in which they may be taken
-//  1  queue.m   who waits to write; the head of the queue is the leader and owns the log, the active
-//               memtables and last_seq without a lock
+//  1  queue.m   who waits to write; the head of the queue is the leader and owns the log, the
+//               active memtables and last_seq without a lock
 //  2  log_m     syncing and replacing logs; held across syncs. Appends do not take it
 //  3  mu        everything under "mu" below; never held across file calls
 //  4  small ones: snapshots.m, notes, the block cache's, the table cache's
@@ -190,7 +190,7 @@ struct tamis_db {
 
 typedef enum tm_stall { TM_STALL_NONE = 0, TM_STALL_SLOW = 1, TM_STALL_STOP = 2 } tm_stall;
 
-// ---- db_view.c ----------------------------------------------------------------------------------
+// ---- db_view.c ---------------------------------------------------------------------------------
 
 void tm_view_unref(tm_view *v);
 tm_view *tm_view_alloc(tamis_error *err); // empty; NULL if out of memory
@@ -213,7 +213,7 @@ int tm_db_family(struct tamis_db *db, const tamis_cf *cf, tm_family **out,
 int tm_read_options_check(struct tamis_db *db, const tamis_read_options *in,
                           tamis_read_options *out, tamis_error *err) TM_CHECK_RESULT;
 
-// ---- db_recover.c -------------------------------------------------------------------------------
+// ---- db_recover.c ------------------------------------------------------------------------------
 
 // A new, empty store: its first manifest and log.
 int tm_db_create(struct tamis_db *db, tamis_error *err) TM_CHECK_RESULT;
@@ -223,7 +223,7 @@ struct tm_folder;
 int tm_db_recover(struct tamis_db *db, const struct tm_folder *files,
                   tamis_error *err) TM_CHECK_RESULT;
 
-// ---- db_log.c: logs as a sequence -----------------------------------------------------------------
+// ---- db_log.c: logs as a sequence --------------------------------------------------------------
 
 // Begins a new log; the one in use (if any) is kept until it is durable. Leader or open.
 int tm_db_new_log(struct tamis_db *db, tamis_error *err) TM_CHECK_RESULT;
@@ -235,7 +235,7 @@ void tm_db_forget_logs(struct tamis_db *db, uint64_t min_log);
 int tm_db_check_poison(struct tamis_db *db, tamis_error *err) TM_CHECK_RESULT;
 int tm_db_poison(struct tamis_db *db, int status, const tamis_error *why); // returns status
 
-// ---- db_write.c ---------------------------------------------------------------------------------
+// ---- db_write.c --------------------------------------------------------------------------------
 
 int tm_db_write(struct tamis_db *db, tm_writer *w) TM_CHECK_RESULT;
 // Freezes the active memtable and begins a new one and a new log. Called as the leader.
@@ -245,7 +245,7 @@ int tm_db_as_leader(struct tamis_db *db,
                     int (*fn)(struct tamis_db *db, void *arg, tamis_error *err), void *arg,
                     tamis_error *err) TM_CHECK_RESULT;
 
-// ---- db_install.c: changes of the table list ------------------------------------------------------
+// ---- db_install.c: changes of the table list ---------------------------------------------------
 
 // What a flush or compaction wants to become true.
 typedef struct tm_change {
@@ -268,7 +268,7 @@ uint64_t tm_db_min_log(struct tamis_db *db);
 // A snapshot edit of everything, for a new manifest. mu held or single-threaded.
 int tm_db_snapshot_edit(struct tamis_db *db, tm_edit *e, tamis_error *err) TM_CHECK_RESULT;
 
-// ---- db_background.c ------------------------------------------------------------------------------
+// ---- db_background.c ---------------------------------------------------------------------------
 
 void tm_db_schedule(struct tamis_db *db); // submits what is due. mu held.
 void tm_db_background_result(struct tamis_db *db, int status, const tamis_error *e,
@@ -279,7 +279,7 @@ bool tm_db_work_due(struct tamis_db *db);      // mu held
 void tm_db_throttle(void *db, uint64_t bytes); // the rate limit; may wait
 uint64_t tm_db_now_ns(const struct tamis_db *db);
 
-// ---- db_flush.c, db_compact.c ---------------------------------------------------------------------
+// ---- db_flush.c, db_compact.c ------------------------------------------------------------------
 
 struct tm_output;
 // Opens the tables of out for a version of f: adds[i] gets a reference each.
@@ -290,14 +290,14 @@ int tm_db_flush_family(struct tamis_db *db, tm_family *f, tamis_error *err) TM_C
 // Picks and runs one compaction, if one is due. mu held; given up meanwhile. NOTFOUND: none.
 int tm_db_compact_family(struct tamis_db *db, tm_family *f, tamis_error *err) TM_CHECK_RESULT;
 
-// ---- db_obsolete.c --------------------------------------------------------------------------------
+// ---- db_obsolete.c -----------------------------------------------------------------------------
 
 // Closes dead tables and unlinks what durable edits dropped. Takes no lock of the store.
 void tm_db_clean_dead(struct tamis_db *db);
 // Deletes the logs below min_log, which a durable edit has made obsolete. Takes log_m and mu.
 void tm_db_delete_logs(struct tamis_db *db, uint64_t min_log);
 
-// ---- Events and the LOG file ------------------------------------------------------------------------
+// ---- Events and the LOG file -------------------------------------------------------------------
 
 void tm_db_event(struct tamis_db *db, tamis_event *event, const char *fmt, ...) TM_PRINTF(3, 4);
 void tm_db_note(struct tamis_db *db, int severity, const char *fmt, ...) TM_PRINTF(3, 4);

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 
-// ---- Version ------------------------------------------------------------------------------------
+// ---- Version -----------------------------------------------------------------------------------
 
 #define STR2(x) #x
 #define STR(x)  STR2(x)
@@ -41,7 +41,7 @@ uint32_t tamis_format_version(void)
     return 1;
 }
 
-// ---- Writes -------------------------------------------------------------------------------------
+// ---- Writes ------------------------------------------------------------------------------------
 
 static int start_write(tamis_db *db, tamis_cf *cf, const tamis_write_options *wo, tm_writer *w,
                        tamis_error *err)
@@ -147,7 +147,7 @@ int tamis_commit(tamis_db *db, const tamis_write_options *wo, tamis_batch *b, ui
     return st;
 }
 
-// ---- Upkeep -------------------------------------------------------------------------------------
+// ---- Upkeep ------------------------------------------------------------------------------------
 
 static int check_writable(tamis_db *db, tamis_error *err)
 {
@@ -309,7 +309,7 @@ int tamis_step(tamis_db *db, uint32_t *did_work, tamis_error *err)
     return st;
 }
 
-// ---- Events -------------------------------------------------------------------------------------
+// ---- Events ------------------------------------------------------------------------------------
 
 static void send(struct tamis_db *db, tamis_event *e, const char *text)
 {

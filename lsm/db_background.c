@@ -4,10 +4,12 @@
 // and the timer behind interval syncs and idle seals.
 //
 // RULES
-//  B1  Work that is due is submitted whenever something changes under mu (tm_db_schedule), and again
-//      by whoever finishes: it is never forgotten, and at rest nothing runs.
-//  B2  After a failure the next try waits, doubling from 50 ms to 0.8 s; the first success ends that.
-//  B3  After a failed sync of log, manifest or folder nothing runs any more (the store is poisoned).
+//  B1  Work that is due is submitted whenever something changes under mu (tm_db_schedule), and
+//      again by whoever finishes: it is never forgotten, and at rest nothing runs.
+//  B2  After a failure the next try waits, doubling from 50 ms to 0.8 s; the first success ends
+//      that.
+//  B3  After a failed sync of log, manifest or folder nothing runs any more (the store is
+//      poisoned).
 
 #include "lsm/db.h"
 
@@ -86,7 +88,7 @@ void tm_db_background_result(struct tamis_db *db, int status, const tamis_error 
     tm_mutex_lock(&db->mu.m);
 }
 
-// ---- Jobs ---------------------------------------------------------------------------------------
+// ---- Jobs --------------------------------------------------------------------------------------
 
 static void end_job(struct tamis_db *db) // mu held; gives it up
 {
@@ -143,7 +145,7 @@ static void wake_cleaner(void *ctx)
     atomic_store_explicit(&db->clean_due, true, memory_order_relaxed);
 }
 
-// ---- The timer ------------------------------------------------------------------------------------
+// ---- The timer ---------------------------------------------------------------------------------
 
 static int seal_log(struct tamis_db *db, void *arg, tamis_error *err)
 {
@@ -209,7 +211,7 @@ static void *run_timer(void *arg)
     return NULL;
 }
 
-// ---- Start and stop -------------------------------------------------------------------------------
+// ---- Start and stop ----------------------------------------------------------------------------
 
 int tm_db_start_background(struct tamis_db *db, tamis_error *err)
 {
@@ -244,7 +246,7 @@ void tm_db_stop_background(struct tamis_db *db)
     db->sched = NULL;
 }
 
-// ---- The rate limit -------------------------------------------------------------------------------
+// ---- The rate limit ----------------------------------------------------------------------------
 
 void tm_db_throttle(void *ctx, uint64_t bytes)
 {

@@ -47,7 +47,7 @@ static void set_busy(const tm_pick *p, bool busy) // mu held
     for (uint32_t i = 0; i < tm_pick_inputs(p); i++) tm_pick_input(p, i)->busy = busy;
 }
 
-// ---- Inputs -------------------------------------------------------------------------------------
+// ---- Inputs ------------------------------------------------------------------------------------
 
 static int gather_ranges(compaction *c, tamis_error *err)
 {
@@ -73,7 +73,7 @@ out:
     return st;
 }
 
-// ---- One compaction -------------------------------------------------------------------------------
+// ---- One compaction ----------------------------------------------------------------------------
 
 static bool is_closing(struct tamis_db *db)
 {

@@ -6,9 +6,9 @@
 // or pins the value before it leaves. If a block is not in memory, or the comparator is the user's,
 // second try: the view is counted, the epoch left, blocks are pinned and read.
 //
-// ORDER. The view is loaded first, then the sequence number. Whatever was dropped from the tables of
-// that view was hidden already at that number, and what was written later stands in memtables that
-// the view does not list: the answer is the state at one moment between call and return.
+// ORDER. The view is loaded first, then the sequence number. Whatever was dropped from the tables
+// of that view was hidden already at that number, and what was written later stands in memtables
+// that the view does not list: the answer is the state at one moment between call and return.
 
 #include "lsm/search.h"
 
@@ -21,7 +21,7 @@ typedef struct sink { // where a value goes
     size_t *len;
 } sink;
 
-// ---- Arguments ----------------------------------------------------------------------------------
+// ---- Arguments ---------------------------------------------------------------------------------
 
 static int check_key(const void *key, size_t klen, tamis_error *err)
 {
@@ -50,7 +50,7 @@ int tm_read_options_check(struct tamis_db *db, const tamis_read_options *in,
     return TAMIS_OK;
 }
 
-// ---- The search ---------------------------------------------------------------------------------
+// ---- The search --------------------------------------------------------------------------------
 
 // Hands the value over while what holds it cannot go away.
 static int deliver(tm_search *s, const sink *to)
@@ -164,7 +164,7 @@ static int get(tamis_db *db, tamis_cf *cf, const tamis_read_options *ro, const v
     return lookup(&s, &o, to, err);
 }
 
-// ---- Public -------------------------------------------------------------------------------------
+// ---- Public ------------------------------------------------------------------------------------
 
 int tamis_get(tamis_db *db, tamis_cf *cf, const tamis_read_options *ro, const void *key,
               size_t klen, tamis_value *out, tamis_error *err)
@@ -291,7 +291,7 @@ int tamis_may_contain(tamis_db *db, tamis_cf *cf, const void *key, size_t klen, 
     return st;
 }
 
-// ---- Snapshots ----------------------------------------------------------------------------------
+// ---- Snapshots ---------------------------------------------------------------------------------
 
 int tamis_snapshot_create(tamis_db *db, tamis_snapshot **out, tamis_error *err)
 {

@@ -29,7 +29,7 @@ uint64_t tm_db_min_log(struct tamis_db *db)
     return min;
 }
 
-// ---- Edits --------------------------------------------------------------------------------------
+// ---- Edits -------------------------------------------------------------------------------------
 
 static uint64_t live_tables(struct tamis_db *db, const tm_family *changed, const tm_version *v)
 {
@@ -110,7 +110,7 @@ static int change_edit(struct tamis_db *db, const tm_family *f, const tm_change 
     return TAMIS_OK;
 }
 
-// ---- The manifest -------------------------------------------------------------------------------
+// ---- The manifest ------------------------------------------------------------------------------
 
 static bool wants_roll(const tm_manifest *m)
 {
@@ -155,7 +155,7 @@ static int write_edit(struct tamis_db *db, const tm_edit *e, const tm_edit *snap
     return poisoned ? TAMIS_POISONED : st;
 }
 
-// ---- Install ------------------------------------------------------------------------------------
+// ---- Install -----------------------------------------------------------------------------------
 
 static void take_effect(struct tamis_db *db, tm_family *f, const tm_change *c, tm_version *v,
                         tm_view *view)
@@ -238,7 +238,7 @@ out:
     return st;
 }
 
-// ---- Pressure -----------------------------------------------------------------------------------
+// ---- Pressure ----------------------------------------------------------------------------------
 
 // From the first table above level0_slowdown to level0_stop the rate falls evenly.
 static uint64_t delay_rate(const tm_config *c, uint64_t tables)

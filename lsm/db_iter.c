@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// db_iter.c - the public iterator: a counted view, the merged walk over its memtables and tables, and
-// the user's walk on top (user_iter.c).
+// db_iter.c - the public iterator: a counted view, the merged walk over its memtables and tables,
+// and the user's walk on top (user_iter.c).
 
 #include "base/mem.h"
 #include "lsm/db.h"
@@ -18,7 +18,7 @@ struct tamis_iter {
     int own_status; // CLOSED or MISUSE, before anything the walk says
 };
 
-// ---- Sources ------------------------------------------------------------------------------------
+// ---- Sources -----------------------------------------------------------------------------------
 
 typedef struct sources { // newest first
     tm_iter **children;
@@ -125,7 +125,7 @@ static int open_walk(tamis_iter *it, const tamis_read_options *ro, uint64_t seq,
     return st;
 }
 
-// ---- Life ---------------------------------------------------------------------------------------
+// ---- Life --------------------------------------------------------------------------------------
 
 int tamis_iter_create(tamis_db *db, tamis_cf *cf, const tamis_read_options *ro, tamis_iter **out,
                       tamis_error *err)
@@ -186,7 +186,7 @@ static bool may_move(tamis_iter *it)
     return it->own_status == TAMIS_OK;
 }
 
-// ---- Movement -----------------------------------------------------------------------------------
+// ---- Movement ----------------------------------------------------------------------------------
 
 int tamis_iter_valid(const tamis_iter *it)
 {

@@ -11,7 +11,7 @@
 #define NOTES_BYTES    (4u << 20)
 #define DEFAULT_FAMILY "default"
 
-// ---- Opening ------------------------------------------------------------------------------------
+// ---- Opening -----------------------------------------------------------------------------------
 
 static int open_folder(struct tamis_db *db, bool *created, tamis_error *err)
 {
@@ -256,7 +256,7 @@ int tamis_open(const char *path, const tamis_options *opt, tamis_db **out, tamis
     return TAMIS_OK;
 }
 
-// ---- Closing ------------------------------------------------------------------------------------
+// ---- Closing -----------------------------------------------------------------------------------
 
 static int count_children(struct tamis_db *db, tamis_error *err)
 {
@@ -296,7 +296,7 @@ int tamis_close(tamis_db *db, uint32_t flags, tamis_error *err)
     return flushed != TAMIS_OK ? flushed : st;
 }
 
-// ---- Destroying -----------------------------------------------------------------------------------
+// ---- Destroying --------------------------------------------------------------------------------
 
 static void unlink_all(tamis_dir *dir, tm_file_kind kind, const tm_buf *numbers, int *st,
                        tamis_error *err)

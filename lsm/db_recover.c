@@ -11,8 +11,8 @@
 //      were until the new manifest is in force; the next open starts again from the same input.
 //  R2  What open shows is durable already: replayed records stand in synced tables.
 //  R3  Log N+1 is replayed only if log N was read whole up to the end that N+1 names.
-//  R4  Nothing is deleted by an open that saw anything but whole ends: what is not named then goes to
-//      lost/.
+//  R4  Nothing is deleted by an open that saw anything but whole ends: what is not named then goes
+//      to lost/.
 
 #include <stdio.h>
 
@@ -41,7 +41,7 @@ typedef struct recovery {
     size_t out_count;
 } recovery;
 
-// ---- The manifest -------------------------------------------------------------------------------
+// ---- The manifest ------------------------------------------------------------------------------
 
 static int forget_table(recovery *r, const tm_edit_table *gone, tamis_error *err)
 {
@@ -186,7 +186,7 @@ static int make_version(recovery *r, tamis_error *err)
     return st;
 }
 
-// ---- The logs -----------------------------------------------------------------------------------
+// ---- The logs ----------------------------------------------------------------------------------
 
 static int no_record(void *ctx, const tm_wal_record *rec, tamis_error *err)
 {
@@ -414,7 +414,7 @@ static int replay_logs(recovery *r, tamis_error *err)
     return TAMIS_OK;
 }
 
-// ---- A new beginning ------------------------------------------------------------------------------
+// ---- A new beginning ---------------------------------------------------------------------------
 
 // Puts the tables written from the logs into level 0.
 static int add_replayed(recovery *r, tamis_error *err)

@@ -58,7 +58,7 @@ static int verify_tables(verification *v, tamis_error *err)
     return TAMIS_OK;
 }
 
-// ---- The manifest against the tables in use -------------------------------------------------------
+// ---- The manifest against the tables in use ----------------------------------------------------
 
 typedef struct listing {
     verification *v;
@@ -123,7 +123,7 @@ static int verify_manifest(verification *v, tamis_error *err)
     return st == TAMIS_NOMEM ? st : TAMIS_OK;
 }
 
-// ---- The folder -----------------------------------------------------------------------------------
+// ---- The folder --------------------------------------------------------------------------------
 
 static int count_lost(verification *v, const tm_folder *f)
 {

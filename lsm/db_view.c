@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "lsm/db.h"
 
-// ---- Views --------------------------------------------------------------------------------------
+// ---- Views -------------------------------------------------------------------------------------
 
 static void view_free(tm_view *v)
 {
@@ -67,7 +67,7 @@ tm_view *tm_family_pin_view(tm_family *f)
     return v;
 }
 
-// ---- Families -----------------------------------------------------------------------------------
+// ---- Families ----------------------------------------------------------------------------------
 
 int tm_family_create(struct tamis_db *db, uint32_t id, tm_slice name, const tm_order *order,
                      tm_family **out, tamis_error *err)
@@ -112,7 +112,7 @@ int tm_db_family(struct tamis_db *db, const tamis_cf *cf, tm_family **out, tamis
     return TAMIS_OK;
 }
 
-// ---- The life of a store --------------------------------------------------------------------------
+// ---- The life of a store -----------------------------------------------------------------------
 
 void tm_db_ref(struct tamis_db *db)
 {

@@ -7,9 +7,9 @@
 //
 //   1  A call puts a tm_writer into the queue. The one at its head is the leader; the others sleep.
 //   2  The leader makes room: a full memtable is frozen, writers are slowed down or held back.
-//   3  It gathers all that wait (up to 1 MiB) into one log record, and syncs it if one of them asks.
-//   4  It adds the operations to the memtable and publishes the last sequence number: from then on
-//      readers see the whole group.
+//   3  It gathers all that wait (up to 1 MiB) into one log record, and syncs it if one of them
+//   asks. 4  It adds the operations to the memtable and publishes the last sequence number: from
+//      then on readers see the whole group.
 //   5  It wakes the others with their results, and the new head.
 //
 // INVARIANTS
@@ -25,7 +25,7 @@
 
 enum { GROUP_BYTES = 1 << 20, DEBT_US = 500, MAX_SLEEP_US = 100000 };
 
-// ---- The queue ----------------------------------------------------------------------------------
+// ---- The queue ---------------------------------------------------------------------------------
 
 // The queue's mutex orders the links; the leader also looks at its own without it.
 static tm_writer *next_of(const tm_writer *w)
@@ -103,7 +103,7 @@ int tm_db_as_leader(struct tamis_db *db,
     return st;
 }
 
-// ---- Room ---------------------------------------------------------------------------------------
+// ---- Room --------------------------------------------------------------------------------------
 
 // One step of background work on this thread, where there are no others (TAMIS_OPEN_NO_BACKGROUND).
 static bool work_here(struct tamis_db *db)
@@ -229,7 +229,7 @@ static int make_room(struct tamis_db *db, const tm_writer *w, tamis_error *err)
     return TAMIS_OK;
 }
 
-// ---- The group ----------------------------------------------------------------------------------
+// ---- The group ---------------------------------------------------------------------------------
 
 typedef struct group {
     tm_writer *first, *last;

@@ -130,7 +130,7 @@ int tm_edit_add_option(tm_edit *e, uint32_t family, tm_slice name, tm_slice valu
     return tm_buf_set(&o->value, value);
 }
 
-// ---- Encoding -----------------------------------------------------------------------------------
+// ---- Encoding ----------------------------------------------------------------------------------
 
 static int put_tagged(tm_buf *out, enum tag tag, uint64_t v)
 {
@@ -229,7 +229,7 @@ out:
     return st;
 }
 
-// ---- Decoding -----------------------------------------------------------------------------------
+// ---- Decoding ----------------------------------------------------------------------------------
 
 typedef struct decoder {
     tm_edit *e;

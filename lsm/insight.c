@@ -6,7 +6,7 @@
 #include "lsm/db.h"
 #include "lsm/search.h"
 
-// ---- Memory -------------------------------------------------------------------------------------
+// ---- Memory ------------------------------------------------------------------------------------
 
 int tamis_memory_usage(tamis_db *db, tamis_memory *out, tamis_error *err)
 {
@@ -33,7 +33,7 @@ int tamis_memory_usage(tamis_db *db, tamis_memory *out, tamis_error *err)
     return TAMIS_OK;
 }
 
-// ---- Filters ------------------------------------------------------------------------------------
+// ---- Filters -----------------------------------------------------------------------------------
 
 static int add_level(tamis_db *db, const tm_version *v, uint32_t l, tamis_filter_report *r,
                      double *weighted, tamis_error *err)
@@ -93,7 +93,7 @@ int tamis_filter_stats(tamis_db *db, tamis_cf *cf, int level, tamis_filter_repor
     return TAMIS_OK;
 }
 
-// ---- Counters -----------------------------------------------------------------------------------
+// ---- Counters ----------------------------------------------------------------------------------
 
 // Figures of tm_read_counts, summed over all levels.
 #define READ_COUNTERS(X)                                                                           \
@@ -171,7 +171,7 @@ int tamis_counter(tamis_db *db, const char *name, uint64_t *out, tamis_error *er
     return tm_fail(err, TAMIS_NOTFOUND, "no counter is called \"%.60s\"", name);
 }
 
-// ---- Sizes --------------------------------------------------------------------------------------
+// ---- Sizes -------------------------------------------------------------------------------------
 
 static int offset_of(const tm_version *v, const tm_file_ref *f, tm_slice key, bool end,
                      uint64_t *bytes, uint64_t *entries, tamis_error *err)
@@ -218,7 +218,7 @@ int tamis_approximate_size(tamis_db *db, tamis_cf *cf, const tamis_range *ranges
     return st;
 }
 
-// ---- Explain ------------------------------------------------------------------------------------
+// ---- Explain -----------------------------------------------------------------------------------
 
 typedef struct explanation {
     void (*step)(void *ctx, const tamis_step_info *s);

@@ -65,7 +65,7 @@ static void show(level_iter *l, bool back)
     it->value = t->value;
 }
 
-// ---- Which table --------------------------------------------------------------------------------
+// ---- Which table -------------------------------------------------------------------------------
 
 // Whether all entries of the table stand before key.
 static bool ends_before(const level_iter *l, size_t i, tm_slice key)
@@ -112,7 +112,7 @@ static size_t tables_before(const level_iter *l, tm_slice key)
     return low;
 }
 
-// ---- Movements ----------------------------------------------------------------------------------
+// ---- Movements ---------------------------------------------------------------------------------
 
 static void level_end(tm_iter *it)
 {

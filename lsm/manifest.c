@@ -23,7 +23,7 @@ struct tm_manifest {
     tm_buf scratch;
 };
 
-// ---- CURRENT ------------------------------------------------------------------------------------
+// ---- CURRENT -----------------------------------------------------------------------------------
 
 static void current_encode(uint64_t number, char out[CURRENT_BYTES + 1])
 {
@@ -58,7 +58,7 @@ int tm_current_read(tamis_dir *dir, uint64_t *number, tamis_error *err)
     return st;
 }
 
-// ---- Writing ------------------------------------------------------------------------------------
+// ---- Writing -----------------------------------------------------------------------------------
 
 static int append(tm_manifest *m, const tm_edit *e, tamis_error *err)
 {
@@ -158,7 +158,7 @@ uint64_t tm_manifest_snapshot_bytes(const tm_manifest *m)
     return m->snapshot_bytes;
 }
 
-// ---- Reading ------------------------------------------------------------------------------------
+// ---- Reading -----------------------------------------------------------------------------------
 
 typedef struct reading {
     int (*each)(void *ctx, tm_edit *e, tamis_error *err);

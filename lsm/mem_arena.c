@@ -55,8 +55,8 @@ static void add_bytes(tm_mem_arena *a, size_t more, size_t less)
     atomic_store_explicit(&a->bytes, taken + more - less, memory_order_relaxed);
 }
 
-// What is at hand is left for good: its pages that were never touched go back. A reserve for a large
-// batch takes much more than the batch turns out to need.
+// What is at hand is left for good: its pages that were never touched go back. A reserve for a
+// large batch takes much more than the batch turns out to need.
 static void give_up_rest(tm_mem_arena *a)
 {
     tm_mem_chunk *c = a->at;

@@ -62,7 +62,7 @@ void tm_mem_ranges_deinit(tm_mem_ranges *r)
     tm_mutex_deinit(&r->m);
 }
 
-// ---- The writer ---------------------------------------------------------------------------------
+// ---- The writer --------------------------------------------------------------------------------
 
 size_t tm_mem_ranges_need(tm_slice start, tm_slice limit)
 {
@@ -84,7 +84,7 @@ void tm_mem_ranges_add(tm_mem_ranges *r, tm_mem_arena *a, tm_slice start, tm_sli
     atomic_store_explicit(&r->newest, range, memory_order_release);
 }
 
-// ---- Tiers --------------------------------------------------------------------------------------
+// ---- Tiers -------------------------------------------------------------------------------------
 
 static const tm_mem_range *load_newest(const tm_mem_ranges *r)
 {
@@ -173,7 +173,7 @@ static int fold(tm_mem_ranges *r, bool all)
     return TAMIS_OK;
 }
 
-// ---- Readers ------------------------------------------------------------------------------------
+// ---- Readers -----------------------------------------------------------------------------------
 
 static bool covers(const tm_mem_range *r, const tm_order *o, tm_slice key)
 {

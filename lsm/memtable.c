@@ -30,7 +30,7 @@ struct tm_memtable {
     size_t charged;
 };
 
-// ---- Life ---------------------------------------------------------------------------------------
+// ---- Life --------------------------------------------------------------------------------------
 
 int tm_memtable_create(const tm_order *order, uint64_t hash_seed, size_t write_buffer,
                        tm_memtable **out, tamis_error *err)
@@ -87,7 +87,7 @@ void tm_memtable_charge(tm_memtable *m, tm_cache *cache)
     m->charged = bytes;
 }
 
-// ---- The filter ---------------------------------------------------------------------------------
+// ---- The filter --------------------------------------------------------------------------------
 
 // The upper bits of the hash choose the word, the lower ones the bits in it.
 static inline _Atomic uint64_t *filter_word(const tm_memtable *m, uint64_t hash)
@@ -121,7 +121,7 @@ void tm_memtable_prefetch(const tm_memtable *m, uint64_t hash)
     __builtin_prefetch((const void *)filter_word(m, hash));
 }
 
-// ---- Writing ------------------------------------------------------------------------------------
+// ---- Writing -----------------------------------------------------------------------------------
 
 // Bytes that one entry or range delete takes beside its keys and values, rounded.
 #define OVERHEAD (TM_MAX(sizeof(tm_mem_entry), (size_t)TM_MEM_RANGE_HEAD) + 7)
@@ -188,7 +188,7 @@ int tm_memtable_add_range(tm_memtable *m, tm_slice start, tm_slice limit, uint64
     return TAMIS_OK;
 }
 
-// ---- Reading ------------------------------------------------------------------------------------
+// ---- Reading -----------------------------------------------------------------------------------
 
 bool tm_memtable_get(const tm_memtable *m, tm_slice key, uint64_t trailer, uint64_t hash,
                      uint64_t *found_trailer, tm_slice *value)
@@ -246,7 +246,7 @@ uint64_t tm_memtable_hash_seed(const tm_memtable *m)
     return m->hash_seed;
 }
 
-// ---- Iterating ----------------------------------------------------------------------------------
+// ---- Iterating ---------------------------------------------------------------------------------
 
 typedef struct mem_iter {
     tm_iter it;

@@ -25,7 +25,7 @@ typedef struct inner {
 
 static_assert(sizeof(leaf) % 8 == 0 && sizeof(inner) % 8 == 0, "the arena hands out whole words");
 
-// ---- The order word -----------------------------------------------------------------------------
+// ---- The order word ----------------------------------------------------------------------------
 
 #define IDENTITY 0x00dcba9876543210u // slot i at place i
 
@@ -65,7 +65,7 @@ static inline void publish(tm_memtree_node *n, uint64_t order)
     atomic_store_explicit(&n->order, order, memory_order_release);
 }
 
-// ---- Searching a node ---------------------------------------------------------------------------
+// ---- Searching a node --------------------------------------------------------------------------
 
 static inline uint32_t head_of(const tm_memtree_node *n, const tm_order *o, tm_slice key)
 {
@@ -135,7 +135,7 @@ static inline void prefetch_node(const tm_memtree_node *n)
     }
 }
 
-// ---- Nodes --------------------------------------------------------------------------------------
+// ---- Nodes -------------------------------------------------------------------------------------
 
 static uint16_t common_bytes(const tm_order *o, const tm_mem_entry *low, const tm_mem_entry *high)
 {
@@ -222,7 +222,7 @@ bool tm_memtree_init(tm_memtree *t, const tm_order *order, tm_mem_arena *a)
     return true;
 }
 
-// ---- Finding the place of an addition -----------------------------------------------------------
+// ---- Finding the place of an addition ----------------------------------------------------------
 
 static bool is_full(const tm_memtree_node *n)
 {
@@ -287,7 +287,7 @@ void tm_memtree_locate(const tm_memtree *t, tm_slice key, uint64_t trailer, tm_m
     *need = needed(path);
 }
 
-// ---- Adding -------------------------------------------------------------------------------------
+// ---- Adding ------------------------------------------------------------------------------------
 
 // Puts an entry into a free slot of n.
 static void add_slot(tm_memtree_node *n, const tm_order *o, uint32_t place, const tm_mem_entry *e)
@@ -456,7 +456,7 @@ size_t tm_memtree_bound(const tm_memtree *t, size_t n)
     return bytes;
 }
 
-// ---- Reading ------------------------------------------------------------------------------------
+// ---- Reading -----------------------------------------------------------------------------------
 
 static const tm_mem_entry *entry_at(const tm_memtree_cursor *c)
 {

@@ -88,7 +88,7 @@ void tm_memtree_locate(const tm_memtree *t, tm_slice key, uint64_t trailer, tm_m
                        size_t *need);
 void tm_memtree_link(tm_memtree *t, tm_mem_arena *a, tm_memtree_path *path, const tm_mem_entry *e);
 
-// ---- Reading ------------------------------------------------------------------------------------
+// ---- Reading -----------------------------------------------------------------------------------
 
 typedef struct tm_memtree_cursor { // a place in a frozen view of a leaf
     const tm_memtree_node *leaf;

@@ -22,7 +22,7 @@ static inline merge_iter *of(tm_iter *it)
     return (merge_iter *)(void *)it;
 }
 
-// ---- The tournament -----------------------------------------------------------------------------
+// ---- The tournament ----------------------------------------------------------------------------
 
 static inline void set_head(const merge_iter *m, player *p)
 {
@@ -134,7 +134,7 @@ static inline void go_on(merge_iter *m)
     show(m);
 }
 
-// ---- Movements ----------------------------------------------------------------------------------
+// ---- Movements ---------------------------------------------------------------------------------
 
 static void merge_first(tm_iter *it)
 {
@@ -220,7 +220,7 @@ static void merge_prev(tm_iter *it)
     go_on(m);
 }
 
-// ---- Life ---------------------------------------------------------------------------------------
+// ---- Life --------------------------------------------------------------------------------------
 
 static void merge_destroy(tm_iter *it)
 {

@@ -6,7 +6,7 @@
 
 #include "base/sync.h"
 
-// ---- The table ----------------------------------------------------------------------------------
+// ---- The table ---------------------------------------------------------------------------------
 
 typedef enum type { BOOL, INT, SIZE, MILLI, FILTER, COMPRESSION } type;
 #define KIB ((uint64_t)1 << 10)
@@ -98,7 +98,7 @@ int tamis_option_at(size_t i, tamis_option_info *out)
     return TAMIS_OK;
 }
 
-// ---- Parsing ------------------------------------------------------------------------------------
+// ---- Parsing -----------------------------------------------------------------------------------
 
 static bool is_space(char c)
 {
@@ -205,7 +205,7 @@ static bool parse_value(const row *r, tm_slice s, uint64_t *out)
     }
 }
 
-// ---- Names --------------------------------------------------------------------------------------
+// ---- Names -------------------------------------------------------------------------------------
 
 enum { NAME_MAX_LEN = 32 };
 
@@ -287,7 +287,7 @@ static int parse_extra(tm_config *c, const char *extra, tamis_error *err)
     return TAMIS_OK;
 }
 
-// ---- The whole ------------------------------------------------------------------------------------
+// ---- The whole ---------------------------------------------------------------------------------
 
 static int take_struct(tm_config *c, const tamis_options *o, tamis_error *err)
 {

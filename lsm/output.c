@@ -24,7 +24,7 @@ typedef struct run {
     bool has_range_start;
 } run;
 
-// ---- What may go --------------------------------------------------------------------------------
+// ---- What may go -------------------------------------------------------------------------------
 
 static bool is_last_level(const tm_output_options *o)
 {
@@ -91,7 +91,7 @@ static bool keep(run *r, const tm_iter *it, bool last_level, uint64_t *trailer)
     return true;
 }
 
-// ---- Tables -------------------------------------------------------------------------------------
+// ---- Tables ------------------------------------------------------------------------------------
 
 static int begin_table(run *r)
 {
@@ -199,7 +199,7 @@ static int end_table(run *r, const tm_slice *next)
     return st;
 }
 
-// ---- The walk -----------------------------------------------------------------------------------
+// ---- The walk ----------------------------------------------------------------------------------
 
 static int take_entry(run *r, const tm_iter *it, bool last_level)
 {

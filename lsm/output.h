@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// output.h - from a merged stream of entries to new tables: what may go is dropped here, for flushes
-// and compactions alike.
+// output.h - from a merged stream of entries to new tables: what may go is dropped here, for
+// flushes and compactions alike.
 //
-// WHICH ENTRIES MAY GO. Snapshots cut the sequence numbers into stripes; two versions of a key in one
-// stripe look alike to every reader.
+// WHICH ENTRIES MAY GO. Snapshots cut the sequence numbers into stripes; two versions of a key in
+// one stripe look alike to every reader.
 //  O1  A version goes if a newer one of its key (a put or delete) stands in its stripe.
 //  O2  A version goes if a range delete in its stripe is newer and covers it.
 //  O3  A delete in the oldest stripe goes if no older version can stand below the output level: the

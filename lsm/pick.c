@@ -17,7 +17,7 @@ void tm_pick_deinit(tm_pick *p)
     memset(p, 0, sizeof *p);
 }
 
-// ---- Targets ------------------------------------------------------------------------------------
+// ---- Targets -----------------------------------------------------------------------------------
 
 static uint64_t idle_bytes(const tm_level *level)
 {
@@ -74,7 +74,7 @@ void tm_pick_targets(const tm_version *v, const tm_config *c, tm_targets *t)
     }
 }
 
-// ---- Inputs -------------------------------------------------------------------------------------
+// ---- Inputs ------------------------------------------------------------------------------------
 
 static bool any_busy(const tm_level *level, uint32_t first, uint32_t last)
 {
@@ -224,7 +224,7 @@ int tm_pick_next(const tm_version *v, const tm_config *c, tm_pick *p)
     return st == TAMIS_BUSY ? TAMIS_NOTFOUND : st;
 }
 
-// ---- Manual -------------------------------------------------------------------------------------
+// ---- Manual ------------------------------------------------------------------------------------
 
 static int take_overlapping(const tm_version *v, uint32_t l, const tm_slice *smallest,
                             const tm_slice *largest, uint64_t before, bool last_level, tm_pick *p)

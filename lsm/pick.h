@@ -3,10 +3,10 @@
 // pick.h - which tables to compact next: a function of a version and figures, with no side effects.
 //
 // Shape: level 0 is compacted by the number of its tables; the levels from the base level on have
-// targets that follow from the size of the last one, each level_ratio smaller than the next, so that
-// the last level holds about 90 % of the data however much there is (as in RocksDB's dynamic level
-// sizes). The level that is most above its target goes first; of its tables the one that overlaps
-// least of the next level.
+// targets that follow from the size of the last one, each level_ratio smaller than the next, so
+// that the last level holds about 90 % of the data however much there is (as in RocksDB's dynamic
+// level sizes). The level that is most above its target goes first; of its tables the one that
+// overlaps least of the next level.
 #ifndef TM_PICK_H
 #define TM_PICK_H
 
@@ -39,7 +39,8 @@ typedef struct tm_pick {
 // NOTFOUND: nothing is due, or what is due is busy. References are the version's.
 int tm_pick_next(const tm_version *v, const tm_config *c, tm_pick *out) TM_CHECK_RESULT;
 // All tables of level that overlap the range, pushed one level down; in the last level the first
-// run of those that are older than file number before, rewritten where they are. NOTFOUND: none there. BUSY: some are in work.
+// run of those that are older than file number before, rewritten where they are. NOTFOUND: none
+// there. BUSY: some are in work.
 int tm_pick_manual(const tm_version *v, const tm_config *c, uint32_t level,
                    const tm_slice *smallest, const tm_slice *largest, uint64_t before,
                    tm_pick *out) TM_CHECK_RESULT;

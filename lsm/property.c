@@ -9,7 +9,7 @@
 #include "lsm/db.h"
 #include "lsm/pick.h"
 
-// ---- JSON ---------------------------------------------------------------------------------------
+// ---- JSON --------------------------------------------------------------------------------------
 
 typedef struct json {
     tm_buf b;
@@ -72,7 +72,7 @@ static void text(json *j, const char *name, tm_slice s)
     j->comma = true;
 }
 
-// ---- Reports ------------------------------------------------------------------------------------
+// ---- Reports -----------------------------------------------------------------------------------
 
 static void report_levels(struct tamis_db *db, const tm_view *v, json *j)
 {
@@ -244,7 +244,7 @@ static void report_state(struct tamis_db *db, const tm_view *v, json *j)
     close_with(j, "}");
 }
 
-// ---- Public -------------------------------------------------------------------------------------
+// ---- Public ------------------------------------------------------------------------------------
 
 static const struct {
     const char *name, *doc;

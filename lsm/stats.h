@@ -2,8 +2,8 @@
 //
 // stats.h - what the engine counts, always: sharded by thread, summed when somebody asks.
 //
-// A thread whose index is below TM_STATS_SHARDS has a shard of its own and adds with plain loads and
-// stores; the others share the last one and add atomically.
+// A thread whose index is below TM_STATS_SHARDS has a shard of its own and adds with plain loads
+// and stores; the others share the last one and add atomically.
 #ifndef TM_STATS_H
 #define TM_STATS_H
 

@@ -31,7 +31,7 @@
 extern "C" {
 #endif
 
-// ---- Version ------------------------------------------------------------------------------------
+// ---- Version -----------------------------------------------------------------------------------
 
 #define TAMIS_VERSION_MAJOR 0
 #define TAMIS_VERSION_MINOR 1
@@ -45,13 +45,13 @@ TAMIS_API int tamis_has_feature(const char *name);
 // The newest format level this library writes and reads.
 TAMIS_API uint32_t tamis_format_version(void);
 
-// ---- Limits -------------------------------------------------------------------------------------
+// ---- Limits ------------------------------------------------------------------------------------
 
 #define TAMIS_MAX_KEY   ((size_t)65535)   // bytes of a key
 #define TAMIS_MAX_VALUE ((size_t)1 << 30) // bytes of a value
 #define TAMIS_MAX_BATCH ((size_t)2 << 30) // bytes of a batch
 
-// ---- Handles and small values -------------------------------------------------------------------
+// ---- Handles and small values ------------------------------------------------------------------
 
 typedef struct tamis_db tamis_db;             // an open store
 typedef struct tamis_cf tamis_cf;             // a column family; NULL is the default one
@@ -70,7 +70,7 @@ typedef struct tamis_range {
     tamis_slice start, limit;
 } tamis_range;
 
-// ---- Events -------------------------------------------------------------------------------------
+// ---- Events ------------------------------------------------------------------------------------
 
 typedef enum tamis_event_kind {
     TAMIS_EVENT_FLUSH_BEGIN = 1,
@@ -98,7 +98,7 @@ typedef struct tamis_event { // fields that a kind does not use are 0
     const char *text; // one line for people; valid during the callback
 } tamis_event;
 
-// ---- Options ------------------------------------------------------------------------------------
+// ---- Options -----------------------------------------------------------------------------------
 
 typedef enum tamis_sync {
     TAMIS_SYNC_DEFAULT = 0,  // write options: the store's; store options: TAMIS_SYNC_ALWAYS
@@ -167,7 +167,7 @@ TAMIS_API int tamis_option_at(size_t i, tamis_option_info *out);
 TAMIS_API int tamis_get_option(tamis_db *db, const char *name, char *buf, size_t cap, size_t *len,
                                tamis_error *err);
 
-// ---- Store --------------------------------------------------------------------------------------
+// ---- Store -------------------------------------------------------------------------------------
 
 #define TAMIS_CLOSE_DETACH 1u // close although children live; they then answer TAMIS_CLOSED
 #define TAMIS_CLOSE_FLUSH  2u // flush memtables first, so that the next open replays nothing
@@ -186,7 +186,7 @@ TAMIS_API int tamis_close(tamis_db *db, uint32_t flags, tamis_error *err);
 // touched. NOTFOUND if there is no store, LOCKED if it is open. Uses opt->vfs only.
 TAMIS_API int tamis_destroy(const char *path, const tamis_options *opt, tamis_error *err);
 
-// ---- Reads --------------------------------------------------------------------------------------
+// ---- Reads -------------------------------------------------------------------------------------
 
 // Points *out at the value without copying it; give it back with tamis_value_release. NOTFOUND
 // leaves *out empty.
@@ -218,7 +218,7 @@ TAMIS_API int tamis_snapshot_create(tamis_db *db, tamis_snapshot **out, tamis_er
 TAMIS_API void tamis_snapshot_release(tamis_snapshot *s);
 TAMIS_API uint64_t tamis_snapshot_seq(const tamis_snapshot *s); // its sequence number
 
-// ---- Writes -------------------------------------------------------------------------------------
+// ---- Writes ------------------------------------------------------------------------------------
 
 // Insert or replace. Errors: TOOLARGE, NOSPACE (nothing of the write is visible, now or later),
 // POISONED (an earlier sync failed), BUSY (no_stall), READONLY, IO, NOMEM. After IO from a failed
@@ -244,7 +244,7 @@ TAMIS_API size_t tamis_batch_bytes(const tamis_batch *b); // bytes it will add t
 TAMIS_API int tamis_commit(tamis_db *db, const tamis_write_options *wo, tamis_batch *b,
                            uint64_t *seq, tamis_error *err);
 
-// ---- Iterators ----------------------------------------------------------------------------------
+// ---- Iterators ---------------------------------------------------------------------------------
 
 // Born not valid. After any movement, tamis_iter_valid tells whether there is an entry; when there
 // is none, tamis_iter_status tells the end from an error. The view is frozen at creation.
@@ -263,7 +263,7 @@ TAMIS_API const void *tamis_iter_key(const tamis_iter *it, size_t *len);
 TAMIS_API const void *tamis_iter_value(const tamis_iter *it, size_t *len);
 TAMIS_API int tamis_iter_status(const tamis_iter *it, tamis_error *err); // OK at the plain end
 
-// ---- Upkeep -------------------------------------------------------------------------------------
+// ---- Upkeep ------------------------------------------------------------------------------------
 
 TAMIS_API int tamis_sync_wal(tamis_db *db, tamis_error *err); // all commits so far are durable
 TAMIS_API int tamis_flush(tamis_db *db, tamis_cf *cf, tamis_error *err); // memtable to table; waits
@@ -296,7 +296,7 @@ TAMIS_API int tamis_verify_path(const char *path, const tamis_options *opt, tami
                                 void (*each)(void *ctx, const tamis_error *finding), void *ctx,
                                 tamis_report *out, tamis_error *err);
 
-// ---- Insight ------------------------------------------------------------------------------------
+// ---- Insight -----------------------------------------------------------------------------------
 
 typedef struct tamis_memory { // bytes; the parts add up to used
     size_t size;

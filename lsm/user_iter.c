@@ -29,7 +29,7 @@ struct tm_user_iter {
     uint64_t skipped;
 };
 
-// ---- Bounds -------------------------------------------------------------------------------------
+// ---- Bounds ------------------------------------------------------------------------------------
 
 static int raise_lower(tm_user_iter *it, tm_slice s)
 {
@@ -77,7 +77,7 @@ static bool beyond_upper(const tm_user_iter *it, tm_slice key)
     return it->has_upper && tm_order_compare(&it->order, key, tm_buf_slice(&it->upper)) >= 0;
 }
 
-// ---- Failures and ends --------------------------------------------------------------------------
+// ---- Failures and ends -------------------------------------------------------------------------
 
 static void end_walk(tm_user_iter *it)
 {
@@ -145,7 +145,7 @@ static bool is_delete(tm_kind kind)
     return kind == TM_KIND_DELETE || kind == TM_KIND_SINGLE_DELETE;
 }
 
-// ---- Range deletes ------------------------------------------------------------------------------
+// ---- Range deletes -----------------------------------------------------------------------------
 
 // In a long covered stretch: if the entry at hand comes from an older source than the range delete,
 // so does all that this source has in the window, and it is passed over at once.
@@ -162,7 +162,7 @@ static bool skip_covered(tm_user_iter *it)
     return true;
 }
 
-// ---- Forward ------------------------------------------------------------------------------------
+// ---- Forward -----------------------------------------------------------------------------------
 
 // Steps to the next entry; every so often, where the same key goes on, seeks to trailer of it
 // instead. The key is the saved one. *steps counts.
@@ -236,7 +236,7 @@ static void walk_forward(tm_user_iter *it, bool passing)
     end_as_merged(it);
 }
 
-// ---- Back ---------------------------------------------------------------------------------------
+// ---- Back --------------------------------------------------------------------------------------
 
 typedef struct version { // of the saved key
     bool found;
@@ -316,7 +316,7 @@ static void walk_back(tm_user_iter *it)
     end_as_merged(it);
 }
 
-// ---- Movements ----------------------------------------------------------------------------------
+// ---- Movements ---------------------------------------------------------------------------------
 
 void tm_user_iter_first(tm_user_iter *it)
 {
@@ -388,7 +388,7 @@ void tm_user_iter_prev(tm_user_iter *it)
     walk_back(it);
 }
 
-// ---- Life ---------------------------------------------------------------------------------------
+// ---- Life --------------------------------------------------------------------------------------
 
 static int set_options(tm_user_iter *it, const tm_user_iter_options *o, tamis_error *err)
 {

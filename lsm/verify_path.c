@@ -48,7 +48,7 @@ static int advance(void *ctx, uint64_t bytes)
     return stop ? TAMIS_ABORTED : TAMIS_OK;
 }
 
-// ---- The manifest -------------------------------------------------------------------------------
+// ---- The manifest ------------------------------------------------------------------------------
 
 static int forget(inspection *v, const tm_edit_table *gone)
 {
@@ -123,7 +123,7 @@ static int read_manifest(inspection *v, tamis_error *err)
     return TAMIS_OK;
 }
 
-// ---- Tables -------------------------------------------------------------------------------------
+// ---- Tables ------------------------------------------------------------------------------------
 
 static int verify_table(inspection *v, const tm_table_meta *m, tamis_error *err)
 {
@@ -169,7 +169,7 @@ static int verify_levels(inspection *v)
     return TAMIS_OK;
 }
 
-// ---- Logs ---------------------------------------------------------------------------------------
+// ---- Logs --------------------------------------------------------------------------------------
 
 static int count_record(void *ctx, const tm_wal_record *rec, tamis_error *err)
 {
@@ -233,7 +233,7 @@ static void verify_logs(inspection *v, const tm_folder *f)
     }
 }
 
-// ---- The whole ------------------------------------------------------------------------------------
+// ---- The whole ---------------------------------------------------------------------------------
 
 static void count_lost(inspection *v, const tm_folder *f)
 {

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-// ---- Table references ---------------------------------------------------------------------------
+// ---- Table references --------------------------------------------------------------------------
 
 int tm_file_ref_create(tm_table *table, tm_dead_files *dead, tm_file_ref **out, tamis_error *err)
 {
@@ -41,7 +41,7 @@ void tm_file_ref_put(tm_file_ref *f)
     dead->wake(dead->wake_ctx);
 }
 
-// ---- Versions -----------------------------------------------------------------------------------
+// ---- Versions ----------------------------------------------------------------------------------
 
 int tm_version_create(const tm_order *order, tm_version **out, tamis_error *err)
 {
@@ -161,7 +161,7 @@ uint64_t tm_version_tables(const tm_version *v)
     return sum;
 }
 
-// ---- Applying an edit ---------------------------------------------------------------------------
+// ---- Applying an edit --------------------------------------------------------------------------
 
 static bool is_dropped(const tm_version_drop *drops, size_t n, uint32_t level, uint64_t number)
 {

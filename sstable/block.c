@@ -2,7 +2,7 @@
 
 #include "sstable/block.h"
 
-// ---- Opening ------------------------------------------------------------------------------------
+// ---- Opening -----------------------------------------------------------------------------------
 
 // Columns are laid out one behind the other; what reaches beyond raw makes at = SIZE_MAX.
 static size_t take_column(size_t at, uint64_t bytes, size_t len)
@@ -100,7 +100,7 @@ int tm_block_init(tm_block *b, tm_slice raw, uint32_t entries, bool bytewise, ui
                            (unsigned long long)file_number, (unsigned long long)offset, wrong);
 }
 
-// ---- Keys ---------------------------------------------------------------------------------------
+// ---- Keys --------------------------------------------------------------------------------------
 
 uint32_t tm_block_key_suffix(const tm_block *b, uint32_t i, uint8_t *out)
 {
@@ -158,7 +158,7 @@ bool tm_block_is_sorted(const tm_block *b, const tm_order *order, uint32_t *at)
     return true;
 }
 
-// ---- Search -------------------------------------------------------------------------------------
+// ---- Search ------------------------------------------------------------------------------------
 
 // The first i in [low, n) that is not before (suffix, trailer), where [low, n) begins with the
 // entries whose heads equal head.

@@ -20,8 +20,8 @@
 //      is out of order gives some position in 0..n.
 //  B2  n may be 0.
 //
-// Ownership: raw and offsets are borrowed and must outlive the tm_block, which holds no memory of its
-// own and may be moved. Threads: immutable after init.
+// Ownership: raw and offsets are borrowed and must outlive the tm_block, which holds no memory of
+// its own and may be moved. Threads: immutable after init.
 #ifndef TM_BLOCK_H
 #define TM_BLOCK_H
 
@@ -53,12 +53,12 @@ typedef struct tm_block {
     uint8_t flags;            // TM_ENTRIES_*
 } tm_block;
 
-// entries: of the frame. bytewise: of the table (heads must be there exactly then). offsets: room for
-// entries + 1 numbers. file_number, offset: for the message of CORRUPT.
+// entries: of the frame. bytewise: of the table (heads must be there exactly then). offsets: room
+// for entries + 1 numbers. file_number, offset: for the message of CORRUPT.
 int tm_block_init(tm_block *b, tm_slice raw, uint32_t entries, bool bytewise, uint32_t *offsets,
                   uint64_t file_number, uint64_t offset, tamis_error *err) TM_CHECK_RESULT;
 
-// ---- Entries ------------------------------------------------------------------------------------
+// ---- Entries -----------------------------------------------------------------------------------
 
 static inline uint32_t tm_block_head(const tm_block *b, uint32_t i) // with heads only
 {
@@ -103,7 +103,8 @@ static inline uint64_t tm_block_trailer(const tm_block *b, uint32_t i)
 // Room that tm_block_key needs behind the key it assembles.
 #define TM_BLOCK_KEY_SLACK 8u
 // The whole key into out, which has room for TM_MAX_KEY_BYTES + TM_BLOCK_KEY_SLACK bytes (or
-// tm_block_key_len + TM_BLOCK_KEY_SLACK); bytes behind the key may be overwritten. Returns its length.
+// tm_block_key_len + TM_BLOCK_KEY_SLACK); bytes behind the key may be overwritten. Returns its
+// length.
 uint32_t tm_block_key(const tm_block *b, uint32_t i, uint8_t *out);
 // The same where the prefix stands in out already, from an earlier call on the same block.
 uint32_t tm_block_key_suffix(const tm_block *b, uint32_t i, uint8_t *out);
@@ -114,7 +115,7 @@ int tm_block_compare_keys(const tm_block *b, const tm_order *order, uint32_t i, 
 // entry that does not stand behind the one before it.
 bool tm_block_is_sorted(const tm_block *b, const tm_order *order, uint32_t *at);
 
-// ---- Search -------------------------------------------------------------------------------------
+// ---- Search ------------------------------------------------------------------------------------
 
 // The first entry at or behind (key, trailer) in internal order; n if there is none. In an index or
 // top level: the block or partition that may hold (key, trailer).

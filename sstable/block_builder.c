@@ -87,7 +87,7 @@ int tm_block_builder_add(tm_block_builder *b, tm_slice key, uint64_t trailer, tm
     return TAMIS_OK;
 }
 
-// ---- Layout -------------------------------------------------------------------------------------
+// ---- Layout ------------------------------------------------------------------------------------
 
 typedef struct layout {
     uint8_t flags, value_width;

@@ -3,8 +3,8 @@
 // block_builder.h - makes the raw bytes of a block of entries (docs/format.md, "Entries").
 //
 // Keys and values are gathered behind each other, with one small record an entry; finish knows the
-// common prefix and which columns are constant, and lays the block out once. The memory is kept from
-// block to block, so that in the steady state nothing is allocated.
+// common prefix and which columns are constant, and lays the block out once. The memory is kept
+// from block to block, so that in the steady state nothing is allocated.
 //
 // INVARIANTS
 //  BB1 prefix_len is the length of the common prefix of all keys added (0 without heads).
@@ -41,8 +41,8 @@ void tm_block_builder_reset(tm_block_builder *b); // empty; keeps the memory, un
 int tm_block_builder_add(tm_block_builder *b, tm_slice key, uint64_t trailer, tm_slice value,
                          tamis_error *err) TM_CHECK_RESULT;
 
-// Bytes of the block if finished now: exact but for keys that are shorter than their head (never too
-// little).
+// Bytes of the block if finished now: exact but for keys that are shorter than their head (never
+// too little).
 size_t tm_block_builder_estimate(const tm_block_builder *b);
 // Appends the raw bytes to out. The builder stays as it is until reset.
 int tm_block_builder_finish(tm_block_builder *b, tm_buf *out, tamis_error *err) TM_CHECK_RESULT;

@@ -55,7 +55,7 @@ static queue_id queue_of(uint8_t kind)
     return kind == TM_CACHED_INDEX || kind == TM_CACHED_FILTER ? QUEUE_PARTITIONS : QUEUE_TOPS;
 }
 
-// ---- Life ---------------------------------------------------------------------------------------
+// ---- Life --------------------------------------------------------------------------------------
 
 int tm_cache_create(size_t budget, tm_cache **out, tamis_error *err)
 {
@@ -81,7 +81,7 @@ void tm_cache_destroy(tm_cache *c)
     tm_free(c);
 }
 
-// ---- References ---------------------------------------------------------------------------------
+// ---- References --------------------------------------------------------------------------------
 
 static block_state state_of(const tm_cached *b)
 {
@@ -143,7 +143,7 @@ tm_cached *tm_cache_pin(tm_cache_slot *slot)
     return b;
 }
 
-// ---- Queues, all with the mutex -----------------------------------------------------------------
+// ---- Queues, all with the mutex ----------------------------------------------------------------
 
 static void queue_remove(queue *q, tm_cached *b)
 {
@@ -218,7 +218,7 @@ static bool unlink_tree(tm_cache *c, tm_cached *b, size_t *left)
     return true;
 }
 
-// ---- Eviction, all with the mutex ---------------------------------------------------------------
+// ---- Eviction, all with the mutex --------------------------------------------------------------
 
 static bool evict_from(tm_cache *c, queue *q)
 {
@@ -287,7 +287,7 @@ static void reclaim(tm_cache *c, size_t share)
     if (!inside && retired(c) > share) tm_epoch_synchronize();
 }
 
-// ---- Insert and drop ----------------------------------------------------------------------------
+// ---- Insert and drop ---------------------------------------------------------------------------
 
 static tm_cached *reject(tm_cache *c, tm_cached *b)
 {
@@ -339,7 +339,7 @@ void tm_cache_drop(tm_cache *c, tm_cache_slot *slot)
     }
 }
 
-// ---- Budget and figures -------------------------------------------------------------------------
+// ---- Budget and figures ------------------------------------------------------------------------
 
 static size_t add_clamped(size_t to, int64_t delta)
 {

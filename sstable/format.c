@@ -30,7 +30,7 @@ static int check_version(uint16_t major, uint64_t file_number, tamis_error *err)
                    (unsigned long long)file_number, major, TM_TABLE_MAJOR);
 }
 
-// ---- Header -------------------------------------------------------------------------------------
+// ---- Header ------------------------------------------------------------------------------------
 
 void tm_table_header_encode(const tm_table_header *h, uint8_t out[TM_TABLE_HEADER_BYTES])
 {
@@ -68,7 +68,7 @@ int tm_table_header_decode(tm_table_header *h, const uint8_t bytes[TM_TABLE_HEAD
     return tm_table_features_check(h->required, file_number, 16, err);
 }
 
-// ---- Frames -------------------------------------------------------------------------------------
+// ---- Frames ------------------------------------------------------------------------------------
 
 const char *tm_block_kind_name(uint8_t kind)
 {
@@ -156,7 +156,7 @@ int tm_frame_expect(const tm_frame *f, tm_block_kind kind, uint64_t file_number,
                            tm_block_kind_name((uint8_t)kind), tm_block_kind_name(f->kind));
 }
 
-// ---- Values of index entries and of the top level -----------------------------------------------
+// ---- Values of index entries and of the top level ----------------------------------------------
 
 uint8_t *tm_index_value_encode(const tm_index_value *v, uint8_t *out)
 {
@@ -205,7 +205,7 @@ bool tm_top_value_decode(tm_top_value *v, tm_slice bytes, uint64_t tail_offset)
     return true;
 }
 
-// ---- Properties ---------------------------------------------------------------------------------
+// ---- Properties --------------------------------------------------------------------------------
 
 tm_property_type tm_property_type_of(tm_slice name)
 {
@@ -292,7 +292,7 @@ int tm_properties_check(tm_slice raw, uint32_t count, uint64_t file_number, uint
                            (unsigned long long)file_number, (unsigned long long)offset);
 }
 
-// ---- Footer -------------------------------------------------------------------------------------
+// ---- Footer ------------------------------------------------------------------------------------
 
 void tm_footer_encode(const tm_footer *f, uint8_t out[TM_TABLE_FOOTER_BYTES])
 {

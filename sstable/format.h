@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// format.h - the fixed parts of a table file as C: header, frames, index values, properties, footer.
-// docs/format.md, section Tables, is the definition; this file is its translation.
+// format.h - the fixed parts of a table file as C: header, frames, index values, properties,
+// footer. docs/format.md, section Tables, is the definition; this file is its translation.
 //
 //   header 64 | frame frame ... | range? | properties | top level | footer 128
 //   frame = 24 bytes (checksum, kind, compression, lengths, entries) and the stored payload
@@ -45,7 +45,7 @@
 int tm_table_features_check(uint64_t required, uint64_t file_number, uint64_t offset,
                             tamis_error *err) TM_CHECK_RESULT;
 
-// ---- Header -------------------------------------------------------------------------------------
+// ---- Header ------------------------------------------------------------------------------------
 
 typedef struct tm_table_header {
     uint64_t required, optional; // those known before the first entry; the footer has them all
@@ -56,7 +56,7 @@ void tm_table_header_encode(const tm_table_header *h, uint8_t out[TM_TABLE_HEADE
 int tm_table_header_decode(tm_table_header *h, const uint8_t bytes[TM_TABLE_HEADER_BYTES],
                            uint64_t file_number, tamis_error *err) TM_CHECK_RESULT;
 
-// ---- Frames -------------------------------------------------------------------------------------
+// ---- Frames ------------------------------------------------------------------------------------
 
 typedef enum tm_block_kind {
     TM_BLOCK_DATA = 0xD1,
@@ -103,7 +103,7 @@ int tm_frame_verify(const tm_frame *f, const uint8_t *bytes, const uint8_t id[16
 int tm_frame_expect(const tm_frame *f, tm_block_kind kind, uint64_t file_number, uint64_t offset,
                     tamis_error *err) TM_CHECK_RESULT;
 
-// ---- Values of index entries and of the top level -----------------------------------------------
+// ---- Values of index entries and of the top level ----------------------------------------------
 
 typedef struct tm_index_value { // of a data block, in its partition's index
     uint64_t offset;            // of its frame, less the partition's data_offset
@@ -113,7 +113,8 @@ typedef struct tm_index_value { // of a data block, in its partition's index
 typedef struct tm_top_value { // of a partition, in the top level
     uint64_t index_offset;    // of the index frame
     uint32_t index_length;    // with the frame
-    uint32_t filter_length;   // with the frame, which ends where the index frame begins; 0: no filter
+    // With the frame, which ends where the index frame begins; 0: no filter
+    uint32_t filter_length;
     uint64_t data_offset;     // of the partition's first data frame
     uint64_t entries;         // in the partition
 } tm_top_value;
@@ -133,7 +134,7 @@ static inline uint64_t tm_top_value_data_end(const tm_top_value *v)
     return v->index_offset - v->filter_length;
 }
 
-// ---- Properties ---------------------------------------------------------------------------------
+// ---- Properties --------------------------------------------------------------------------------
 
 typedef enum tm_property_type {
     TM_PROPERTY_NUMBER, // a varint
@@ -156,7 +157,7 @@ bool tm_properties_find_number(tm_slice raw, const char *name, uint64_t *value);
 int tm_properties_check(tm_slice raw, uint32_t count, uint64_t file_number, uint64_t offset,
                         tamis_error *err) TM_CHECK_RESULT;
 
-// ---- Footer -------------------------------------------------------------------------------------
+// ---- Footer ------------------------------------------------------------------------------------
 
 #define TM_FOOTER_BYTEWISE 1u // keys are in bytewise order: heads and prefixes are there
 #define TM_FOOTER_FILTERS 2u  // partitions have filters
@@ -177,8 +178,8 @@ typedef struct tm_footer {
 } tm_footer;
 
 void tm_footer_encode(const tm_footer *f, uint8_t out[TM_TABLE_FOOTER_BYTES]);
-// file_bytes: the file's true size. Checks magic, checksum, version, features, and that range block,
-// properties, top level and footer follow each other without gaps behind the header.
+// file_bytes: the file's true size. Checks magic, checksum, version, features, and that range
+// block, properties, top level and footer follow each other without gaps behind the header.
 int tm_footer_decode(tm_footer *f, const uint8_t bytes[TM_TABLE_FOOTER_BYTES], uint64_t file_bytes,
                      uint64_t file_number, tamis_error *err) TM_CHECK_RESULT;
 // Where the partitions end and the tail begins.

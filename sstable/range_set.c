@@ -11,7 +11,7 @@ typedef struct item { // a range delete; places are in the builder's bytes
     uint32_t unbounded, zero;
 } item;
 
-// ---- Collecting ---------------------------------------------------------------------------------
+// ---- Collecting --------------------------------------------------------------------------------
 
 void tm_range_builder_init(tm_range_builder *b)
 {
@@ -57,7 +57,7 @@ int tm_range_builder_add_set(tm_range_builder *b, const tm_range_set *s)
     return TAMIS_OK;
 }
 
-// ---- Fragmenting --------------------------------------------------------------------------------
+// ---- Fragmenting -------------------------------------------------------------------------------
 
 typedef struct sweep {
     const tm_order *order;
@@ -80,8 +80,8 @@ static tm_slice limit_of(const sweep *s, const item *it)
     return tm_slice_of(s->bytes + it->limit, it->limit_len);
 }
 
-// Heap sort by a comparison that may be the user's: never more than n log n calls, no recursion, and
-// no harm from an inconsistent order.
+// Heap sort by a comparison that may be the user's: never more than n log n calls, no recursion,
+// and no harm from an inconsistent order.
 static void sort_edges(sweep *s)
 {
     uint32_t n = s->edge_count;
@@ -244,7 +244,7 @@ int tm_range_builder_finish(const tm_range_builder *b, const tm_order *order, tm
     return TAMIS_OK;
 }
 
-// ---- Asking -------------------------------------------------------------------------------------
+// ---- Asking ------------------------------------------------------------------------------------
 
 void tm_range_set_deinit(tm_range_set *s)
 {
@@ -285,7 +285,7 @@ uint64_t tm_range_set_cover(const tm_range_set *s, const tm_order *order, tm_sli
     return low < f->first + f->count ? s->seqs[low] : 0;
 }
 
-// ---- The block ----------------------------------------------------------------------------------
+// ---- The block ---------------------------------------------------------------------------------
 
 static int encode(const tm_range_set *s, tm_buf *out)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// range_set.h - range deletes, fragmented: an immutable list of non-overlapping stretches of keys in
-// order, each with the sequence numbers of the range deletes that cover it, newest first.
+// range_set.h - range deletes, fragmented: an immutable list of non-overlapping stretches of keys
+// in order, each with the sequence numbers of the range deletes that cover it, newest first.
 //
 //   deletes:   [a--------e)@9                     fragments:  [a,c) 9
 //                  [c--------h)@12                            [c,e) 12 9

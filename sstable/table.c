@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "sstable/table_internal.h"
 
-// ---- Life ---------------------------------------------------------------------------------------
+// ---- Life --------------------------------------------------------------------------------------
 
 static int load_now(tm_table *t, tamis_error *err)
 {
@@ -58,7 +58,7 @@ void tm_table_close(tm_table *t)
 
 const tm_table_meta *tm_table_get_meta(const tm_table *t) { return &t->meta; }
 
-// ---- Range deletes ------------------------------------------------------------------------------
+// ---- Range deletes -----------------------------------------------------------------------------
 
 static const tm_range_set *ranges_in_memory(tm_table *t)
 {

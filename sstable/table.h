@@ -36,7 +36,7 @@ typedef struct tm_table_env {
     bool verify_filters; // check every "no" by a search (tests): a false negative is CORRUPT
 } tm_table_env;
 
-// ---- Counters of one read, or of many; the owner adds them up -----------------------------------
+// ---- Counters of one read, or of many; the owner adds them up ----------------------------------
 
 typedef struct tm_read_counts {
     uint64_t filter_checks, filter_negatives, filter_true_positives, filter_false_positives;
@@ -67,7 +67,7 @@ typedef struct tm_read_ctx { // zero but for what the caller sets
 } tm_read_ctx;
 void tm_read_ctx_reset(tm_read_ctx *rc); // lets go of the pins
 
-// ---- Life ---------------------------------------------------------------------------------------
+// ---- Life --------------------------------------------------------------------------------------
 
 // Reads nothing yet: the top level is read with the first lookup (one read of the file's tail).
 // With load it is read, checked against meta and kept now. order and meta are copied.
@@ -77,7 +77,7 @@ int tm_table_open(const tm_table_env *env, const tm_table_meta *meta, const tm_o
 void tm_table_close(tm_table *t);
 const tm_table_meta *tm_table_get_meta(const tm_table *t);
 
-// ---- Point lookups ------------------------------------------------------------------------------
+// ---- Point lookups -----------------------------------------------------------------------------
 
 typedef struct tm_probe {
     tm_table *table;
@@ -121,7 +121,7 @@ int tm_table_range_cover(tm_table *t, tm_read_ctx *rc, tm_slice key, uint64_t se
 // epoch.
 int tm_table_ranges(tm_table *t, const tm_range_set **out, tamis_error *err) TM_CHECK_RESULT;
 
-// ---- Iterators ----------------------------------------------------------------------------------
+// ---- Iterators ---------------------------------------------------------------------------------
 
 typedef struct tm_table_iter_options {
     bool no_fill;           // insert what is read as cold
@@ -133,7 +133,7 @@ typedef struct tm_table_iter_options {
 int tm_table_iter_create(tm_table *t, const tm_table_iter_options *options, tm_iter **out,
                          tamis_error *err) TM_CHECK_RESULT;
 
-// ---- Insight ------------------------------------------------------------------------------------
+// ---- Insight -----------------------------------------------------------------------------------
 
 // Bytes of the file that stand before key, from the index (read if need be), and entries before it,
 // to a partition.

@@ -36,7 +36,7 @@ void tm_table_cache_name(uint64_t number, char out[TM_TABLE_NAME_BYTES])
     (void)snprintf(out, TM_TABLE_NAME_BYTES, "%06llu.sst", (unsigned long long)number);
 }
 
-// ---- Life ---------------------------------------------------------------------------------------
+// ---- Life --------------------------------------------------------------------------------------
 
 int tm_table_cache_create(tamis_dir *dir, uint32_t max_open, tm_table_cache **out, tamis_error *err)
 {
@@ -78,7 +78,7 @@ int tm_table_cache_add(tm_table_cache *c, uint64_t number, tm_open_table **out, 
     return TAMIS_OK;
 }
 
-// ---- The idle, all with the mutex ---------------------------------------------------------------
+// ---- The idle, all with the mutex --------------------------------------------------------------
 
 static void idle_add(tm_table_cache *c, tm_open_table *t)
 {
@@ -130,7 +130,7 @@ void tm_table_cache_remove(tm_table_cache *c, tm_open_table *t)
     tm_free(t);
 }
 
-// ---- Acquire and release ------------------------------------------------------------------------
+// ---- Acquire and release -----------------------------------------------------------------------
 
 // Opens t, which is PLACE_OPENING and so this thread's alone. Without the mutex.
 static int open_file(tm_table_cache *c, tm_open_table *t, tamis_error *err)

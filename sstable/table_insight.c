@@ -9,7 +9,7 @@
 #include "sstable/table_internal.h"
 #include "sstable/table_verify.h"
 
-// ---- Places -------------------------------------------------------------------------------------
+// ---- Places ------------------------------------------------------------------------------------
 
 static int place_in_partition(tm_table *t, const tm_load *how, tm_top_block *top, uint32_t p,
                               tm_slice key, uint64_t *offset, tamis_error *err)
@@ -49,7 +49,7 @@ int tm_table_approximate_offset(tm_table *t, tm_slice key, uint64_t *offset, uin
     return st;
 }
 
-// ---- Properties ---------------------------------------------------------------------------------
+// ---- Properties --------------------------------------------------------------------------------
 
 // The properties' raw bytes, checked; *out is the caller's to free.
 static int read_properties(tm_table *t, uint8_t **out, size_t *len, tamis_error *err)
@@ -106,7 +106,7 @@ int tm_table_properties(tm_table *t, void (*each)(void *ctx, const char *name, t
     return TAMIS_OK;
 }
 
-// ---- The filter ---------------------------------------------------------------------------------
+// ---- The filter --------------------------------------------------------------------------------
 
 static void filter_of_properties(tm_slice raw, tm_table_filter_info *info)
 {
@@ -147,7 +147,7 @@ int tm_table_filter(tm_table *t, tm_table_filter_info *out, tamis_error *err)
     return TAMIS_OK;
 }
 
-// ---- Verify -------------------------------------------------------------------------------------
+// ---- Verify ------------------------------------------------------------------------------------
 
 int tm_table_verify(tm_table *t, void (*finding)(void *ctx, const tamis_error *e),
                     int (*progress)(void *ctx, uint64_t bytes), void *ctx, tm_table_check *out,

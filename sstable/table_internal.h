@@ -32,7 +32,7 @@ struct tm_table {
     _Atomic(tm_table_filter_info *) info; // of tm_table_filter; set at most once
 };
 
-// ---- Blocks in memory ---------------------------------------------------------------------------
+// ---- Blocks in memory --------------------------------------------------------------------------
 
 typedef struct tm_data_block {
     tm_cached head;
@@ -77,7 +77,7 @@ static inline uint64_t tm_partition_filter_offset(const tm_partition *p) // wher
     return p->index_offset - p->filter_length;
 }
 
-// ---- From the file (table_load.c) ---------------------------------------------------------------
+// ---- From the file (table_load.c) --------------------------------------------------------------
 
 // A stretch of the file that was read in one go, for a walk to take frames from.
 typedef struct tm_readahead {

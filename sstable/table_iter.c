@@ -43,7 +43,7 @@ typedef struct table_iter {
 
 static table_iter *self_of(tm_iter *it) { return (table_iter *)(void *)it; }
 
-// ---- Ends ---------------------------------------------------------------------------------------
+// ---- Ends --------------------------------------------------------------------------------------
 
 static bool fail(table_iter *x, int st)
 {
@@ -80,7 +80,7 @@ static void drop_index(table_iter *x)
     x->index = NULL;
 }
 
-// ---- Reading ahead ------------------------------------------------------------------------------
+// ---- Reading ahead -----------------------------------------------------------------------------
 
 static bool ahead_room(table_iter *x, size_t n)
 {
@@ -134,7 +134,7 @@ static int load_data(table_iter *x, uint32_t i, direction way)
     return tm_table_load_data(x->table, &x->load, x->index, i, &x->data, err);
 }
 
-// ---- Getting to a block -------------------------------------------------------------------------
+// ---- Getting to a block ------------------------------------------------------------------------
 
 static bool need_top(table_iter *x)
 {
@@ -201,7 +201,7 @@ static bool enter_backward(table_iter *x, uint32_t p, uint32_t i, direction way)
     return need_index(x, p) && need_data(x, i - 1, way);
 }
 
-// ---- Showing an entry ---------------------------------------------------------------------------
+// ---- Showing an entry --------------------------------------------------------------------------
 
 static bool grow_key(table_iter *x, size_t need)
 {
@@ -250,7 +250,7 @@ static void show_backward(table_iter *x, uint32_t pos)
     show(x, pos - 1, true);
 }
 
-// ---- Movements ----------------------------------------------------------------------------------
+// ---- Movements ---------------------------------------------------------------------------------
 
 static void iter_first(tm_iter *it)
 {
@@ -320,7 +320,7 @@ static void iter_prev(tm_iter *it)
     }
 }
 
-// ---- Life ---------------------------------------------------------------------------------------
+// ---- Life --------------------------------------------------------------------------------------
 
 static void iter_destroy(tm_iter *it)
 {

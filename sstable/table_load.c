@@ -5,7 +5,7 @@
 #include "sstable/compress.h"
 #include "sstable/table_internal.h"
 
-// ---- Bytes of the file --------------------------------------------------------------------------
+// ---- Bytes of the file -------------------------------------------------------------------------
 
 int tm_table_read(tm_table *t, uint64_t offset, void *buf, size_t n, tamis_error *err)
 {
@@ -56,7 +56,7 @@ static void count_read(const tm_load *how, tm_cached_kind kind, uint64_t bytes)
     how->counts->read_bytes[kind] += bytes;
 }
 
-// ---- Blocks of entries --------------------------------------------------------------------------
+// ---- Blocks of entries -------------------------------------------------------------------------
 
 // What the three kinds differ in.
 typedef struct form {
@@ -132,7 +132,7 @@ out:
     return st;
 }
 
-// ---- Data and index -----------------------------------------------------------------------------
+// ---- Data and index ----------------------------------------------------------------------------
 
 int tm_table_data_place(const tm_table *t, const tm_index_block *index, uint32_t i,
                         uint64_t *offset, uint32_t *length, tamis_error *err)
@@ -177,7 +177,7 @@ int tm_table_load_index(tm_table *t, const tm_load *how, tm_top_block *top, uint
     return TAMIS_OK;
 }
 
-// ---- Filters ------------------------------------------------------------------------------------
+// ---- Filters -----------------------------------------------------------------------------------
 
 #define FILTER_IMAGE_AT (3 * TM_CACHE_LINE)
 _Static_assert(sizeof(tm_filter_block) + TM_FRAME_BYTES <= FILTER_IMAGE_AT, "the frame has room");
@@ -228,7 +228,7 @@ tm_filter_block *tm_table_load_filter(tm_table *t, const tm_load *how, tm_top_bl
         t->env.cache, tm_table_filter_slot(top, p), &top->head, &filter->head, how->cold);
 }
 
-// ---- The tail: range deletes, properties, top level, footer -------------------------------------
+// ---- The tail: range deletes, properties, top level, footer ------------------------------------
 
 typedef struct tail {
     uint8_t *bytes;
@@ -424,7 +424,7 @@ out:
     return st;
 }
 
-// ---- In memory or loaded ------------------------------------------------------------------------
+// ---- In memory or loaded -----------------------------------------------------------------------
 
 int tm_table_pin_top(tm_table *t, const tm_load *how, tm_top_block **out, tamis_error *err)
 {

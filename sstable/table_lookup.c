@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "sstable/table_internal.h"
 
-// ---- Pins of a context --------------------------------------------------------------------------
+// ---- Pins of a context -------------------------------------------------------------------------
 
 void tm_read_ctx_reset(tm_read_ctx *rc)
 {
@@ -50,7 +50,7 @@ static int hold(tm_read_ctx *rc, tm_cached *b)
     return TAMIS_OK;
 }
 
-// ---- Steps told to explain ----------------------------------------------------------------------
+// ---- Steps told to explain ---------------------------------------------------------------------
 
 static uint64_t clock_ns(const tm_table *t, const tm_read_ctx *rc)
 {
@@ -62,7 +62,7 @@ static void tell(tm_read_ctx *rc, const tm_read_step *s)
     if (TM_UNLIKELY(rc->step != NULL)) rc->step(rc->step_ctx, s);
 }
 
-// ---- Blocks: in memory, or read -----------------------------------------------------------------
+// ---- Blocks: in memory, or read ----------------------------------------------------------------
 
 // The block in the slot, held as the mode asks. OK with *out NULL: it has to be read (PINNED only).
 static int look(tm_read_ctx *rc, tm_cache_slot *slot, tm_cached **out)
@@ -171,7 +171,7 @@ static int get_data(tm_probe *p, tm_read_ctx *rc, tm_index_block *index, uint32_
     return TAMIS_OK;
 }
 
-// ---- Route --------------------------------------------------------------------------------------
+// ---- Route -------------------------------------------------------------------------------------
 
 // The filter of the partition into *p; without one, the probe says "maybe".
 static int get_filter(tm_probe *p, tm_read_ctx *rc)
@@ -217,7 +217,7 @@ int tm_table_route(tm_table *t, tm_read_ctx *rc, tm_slice key, uint64_t trailer,
     return get_filter(out, rc);
 }
 
-// ---- Probe --------------------------------------------------------------------------------------
+// ---- Probe -------------------------------------------------------------------------------------
 
 static void tell_filter(const tm_probe *p, tm_read_ctx *rc, bool maybe)
 {
@@ -250,7 +250,7 @@ bool tm_table_probe(tm_probe *p, tm_read_ctx *rc)
     return p->hides;
 }
 
-// ---- Find ---------------------------------------------------------------------------------------
+// ---- Find --------------------------------------------------------------------------------------
 
 // Where a search in the partition ended.
 typedef struct place {

@@ -21,14 +21,14 @@ typedef struct table_scan {
     tm_buf offsets;
     tm_block block;
     uint32_t i;
-    // What was given last, to check the order over the whole file. Keys are assembled in turn into two
-    // buffers, so that the one before stays.
+    // What was given last, to check the order over the whole file. Keys are assembled in turn into
+    // two buffers, so that the one before stays.
     tm_buf keys[2];
     uint32_t turn;
     bool has_last;
 } table_scan;
 
-// ---- Reading ahead ------------------------------------------------------------------------------
+// ---- Reading ahead -----------------------------------------------------------------------------
 
 // Makes [offset, offset + n) stand in the window; n is within the file's data area.
 static int need(table_scan *s, uint64_t offset, size_t n)
@@ -93,7 +93,7 @@ static int read_frame(table_scan *s, uint64_t offset, uint64_t limit, tm_frame *
     return tm_frame_verify(f, window_at(s, offset), s->id, s->number, offset, err);
 }
 
-// ---- Walking ------------------------------------------------------------------------------------
+// ---- Walking -----------------------------------------------------------------------------------
 
 static void give_entry(table_scan *s)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// table_scan.h - reads the entries of a table once, forward, in large sequential reads that pass the
-// block cache by: for compaction, verify and salvage.
+// table_scan.h - reads the entries of a table once, forward, in large sequential reads that pass
+// the block cache by: for compaction, verify and salvage.
 //
 // It walks the frames of the file from the header on (or from the partition that holds a key), each
 // checked, decompressed into the scan's own memory. As a tm_iter it offers first, seek (which uses

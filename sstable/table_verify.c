@@ -63,7 +63,7 @@ static bool same(const uint8_t *a, const uint8_t *b, size_t n)
     return memcmp(a, b, n) == 0;
 }
 
-// ---- Frames -------------------------------------------------------------------------------------
+// ---- Frames ------------------------------------------------------------------------------------
 
 // Reads the frame at offset whole. CORRUPT is a finding that was told; *skip gets its length where
 // that can be believed, else 0.
@@ -132,7 +132,7 @@ static int open_entries(check *c, const tm_frame *f, const tm_buf *frame, tm_buf
     return TAMIS_OK;
 }
 
-// ---- Data ---------------------------------------------------------------------------------------
+// ---- Data --------------------------------------------------------------------------------------
 
 static int keep_key(check *c, tm_slice key, uint32_t *at, uint32_t *len)
 {
@@ -192,7 +192,7 @@ static int check_data(check *c, const tm_frame *f, uint64_t offset, tamis_error 
     return tm_buf_append(&c->blocks, &p, sizeof p) == TAMIS_OK ? TAMIS_OK : tm_fail_nomem(err);
 }
 
-// ---- Filter and index ---------------------------------------------------------------------------
+// ---- Filter and index --------------------------------------------------------------------------
 
 static int check_filter(check *c, const tm_frame *f, uint64_t offset)
 {
@@ -371,7 +371,7 @@ static int walk(check *c, tamis_error *err)
     return TAMIS_OK;
 }
 
-// ---- Tail and totals ------------------------------------------------------------------------------
+// ---- Tail and totals ---------------------------------------------------------------------------
 
 static int check_ranges(check *c, uint64_t *count, tamis_error *err)
 {

@@ -2,14 +2,14 @@
 //
 // table_verify.h - reads a whole table file and reports every damage in it.
 //
-// It walks the frames of the file, so that damage in one place does not hide damage in another, then
-// compares what it saw with the index, the filters, the properties, the footer and the manifest's
-// record. What it finds goes to finding, one error a place.
+// It walks the frames of the file, so that damage in one place does not hide damage in another,
+// then compares what it saw with the index, the filters, the properties, the footer and the
+// manifest's record. What it finds goes to finding, one error a place.
 //
-// Checked: header and footer; every frame's checksum; the inner form of every block; that keys ascend
-// strictly over the whole file; that every key lies where index and top level send a search for it
-// and stands in its partition's filter; counts, bounds, sequence numbers and sizes against footer,
-// properties and meta; the digest of the file against meta.
+// Checked: header and footer; every frame's checksum; the inner form of every block; that keys
+// ascend strictly over the whole file; that every key lies where index and top level send a search
+// for it and stands in its partition's filter; counts, bounds, sequence numbers and sizes against
+// footer, properties and meta; the digest of the file against meta.
 //
 // order NULL: the comparator of a table that is not bytewise is not at hand. Then whatever needs it
 // (order of keys, separators, bounds, range fragments, hashes with a canonical spelling) is not

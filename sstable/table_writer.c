@@ -49,7 +49,7 @@ static void table_name(char out[32], uint64_t number)
     snprintf(out, 32, "%06llu.sst", (unsigned long long)number);
 }
 
-// ---- The file -----------------------------------------------------------------------------------
+// ---- The file ----------------------------------------------------------------------------------
 
 static uint64_t here(const tm_table_writer *w)
 {
@@ -113,7 +113,7 @@ static int put_block(tm_table_writer *w, tm_block_kind kind, tm_block_builder *b
     return TAMIS_OK;
 }
 
-// ---- Blocks and partitions ------------------------------------------------------------------------
+// ---- Blocks and partitions ---------------------------------------------------------------------
 
 // The separator between what ended with last_key and next (NULL: the end of the table).
 static int make_separator(tm_table_writer *w, const tm_slice *next, uint64_t *trailer,
@@ -213,7 +213,7 @@ static bool partition_full(const tm_table_writer *w)
     return tm_block_builder_estimate(&w->index) >= w->o.index_bytes;
 }
 
-// ---- Entries ------------------------------------------------------------------------------------
+// ---- Entries -----------------------------------------------------------------------------------
 
 static void count_entry(tm_table_writer *w, tm_slice key, uint64_t trailer, tm_slice value)
 {
@@ -324,7 +324,7 @@ int tm_table_writer_add_range(tm_table_writer *w, tm_slice start, tm_slice limit
     return TAMIS_OK;
 }
 
-// ---- The tail -----------------------------------------------------------------------------------
+// ---- The tail ----------------------------------------------------------------------------------
 
 // Bounds cover the range deletes, too.
 static int widen_bounds(tm_table_writer *w, const tm_range_set *set, tamis_error *err)
@@ -461,7 +461,7 @@ int tm_table_writer_finish(tm_table_writer *w, tm_table_meta *meta, tamis_error 
     return st;
 }
 
-// ---- Life ---------------------------------------------------------------------------------------
+// ---- Life --------------------------------------------------------------------------------------
 
 int tm_table_writer_create(tamis_dir *dir, uint64_t number, const tm_table_writer_options *options,
                            tm_table_writer **out, tamis_error *err)

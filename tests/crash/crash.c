@@ -2,10 +2,10 @@
 //
 // crash.c - a crash at every file-system call.
 //
-// A workload of batches, syncs, flushes, compactions and reopens runs once to count its calls. Then,
-// for each call i, it runs again and the machine stops at call i; what a crash leaves (nothing that
-// was not synced, everything, any part of it, a torn page) is opened again, and crashes once more
-// inside that recovery. Checked each time:
+// A workload of batches, syncs, flushes, compactions and reopens runs once to count its calls.
+// Then, for each call i, it runs again and the machine stops at call i; what a crash leaves
+// (nothing that was not synced, everything, any part of it, a torn page) is opened again, and
+// crashes once more inside that recovery. Checked each time:
 //
 //   prefix    the content equals that after some batch, with none of the later ones
 //   durable   and that batch is not before the last one whose sync was reported
@@ -56,7 +56,7 @@ static tamis_options options_for(uint64_t seed, const tamis_vfs *vfs, char *extr
     return o;
 }
 
-// ---- The workload -------------------------------------------------------------------------------
+// ---- The workload ------------------------------------------------------------------------------
 
 // Runs until the machine stops. Every call may fail then; what was promised before counts.
 static void work(uint64_t seed, tamis_vfs *vfs, history *h)
@@ -107,7 +107,7 @@ static void work(uint64_t seed, tamis_vfs *vfs, history *h)
     tamis_batch_free(b);
 }
 
-// ---- What is left -------------------------------------------------------------------------------
+// ---- What is left ------------------------------------------------------------------------------
 
 static bool equals(tamis_db *db, const model *m, uint64_t seq)
 {

@@ -6,9 +6,9 @@
 // after failures, and is checked:
 //
 //   answers   a read gives what the model says, or an error; never another value, never "not found"
-//   outcome   a write that failed is not visible; one that was acknowledged is, also after reopening
-//   poison    after a failed sync of log, manifest or folder no write is taken until reopened, and
-//             the batch whose sync failed is there whole or not at all then
+//   outcome   a write that failed is not visible; one that was acknowledged is, also after
+//   reopening poison    after a failed sync of log, manifest or folder no write is taken until
+//             reopened, and the batch whose sync failed is there whole or not at all then
 //   recovery  from anything else the store recovers by itself once the fault is gone
 //
 //   crash_faults [--seed N] [--seeds N]

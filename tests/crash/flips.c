@@ -9,8 +9,8 @@
 //   harmless  every answer is right (damaged filters cost speed only)
 //   silent    a wrong answer, or a key missing without an error: must never be
 //
-// A flip must also be found by verify. A cut log may lose its end (nothing says how long the last log
-// was): what is left must be a prefix.
+// A flip must also be found by verify. A cut log may lose its end (nothing says how long the last
+// log was): what is left must be a prefix.
 
 #include "tests/support/store_model.h"
 
@@ -72,7 +72,7 @@ static void make_store(void)
     must(tamis_close(db, 0, &e), &e, "close"); // with writes in the log
 }
 
-// ---- Reading everything ---------------------------------------------------------------------------
+// ---- Reading everything ------------------------------------------------------------------------
 
 // True: all that was answered is right at seq. *errors tells whether something failed.
 static bool reads_right(tamis_db *db, uint64_t seq, bool *errors)
@@ -139,7 +139,7 @@ static bool verify_finds(void)
     return tamis_verify_path("store", &o, NULL, NULL, NULL, NULL, NULL) != TAMIS_OK;
 }
 
-// ---- Files --------------------------------------------------------------------------------------
+// ---- Files -------------------------------------------------------------------------------------
 
 typedef struct listed {
     char names[64][TM_NAME_MAX];

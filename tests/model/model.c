@@ -2,9 +2,9 @@
 //
 // model.c - a store against a simple model: random operations, every answer compared.
 //
-// The store lives in memory, has tiny buffers, blocks and tables, and no threads: background work is
-// stepped by the seed, so that a run replays from its number alone. Reopening, flushes, compactions,
-// snapshots and long-lived iterators come in between.
+// The store lives in memory, has tiny buffers, blocks and tables, and no threads: background work
+// is stepped by the seed, so that a run replays from its number alone. Reopening, flushes,
+// compactions, snapshots and long-lived iterators come in between.
 //
 //   model_model [--seed N] [--seeds N] [--ops N]
 
@@ -66,7 +66,7 @@ static uint64_t below(run *x, uint64_t n)
     return tm_random_below(&x->r, n);
 }
 
-// ---- The store ----------------------------------------------------------------------------------
+// ---- The store ---------------------------------------------------------------------------------
 
 static void open_store(run *x)
 {
@@ -130,7 +130,7 @@ static void reopen(run *x)
     open_store(x);
 }
 
-// ---- Writes -------------------------------------------------------------------------------------
+// ---- Writes ------------------------------------------------------------------------------------
 
 static void write_some(run *x)
 {
@@ -147,7 +147,7 @@ static void write_some(run *x)
     model_apply(&x->m, ops, n, seq);
 }
 
-// ---- Reads --------------------------------------------------------------------------------------
+// ---- Reads -------------------------------------------------------------------------------------
 
 static const tamis_snapshot *pick_view(run *x, tamis_read_options *ro, uint64_t *seq)
 {
@@ -245,7 +245,7 @@ static void change_snapshot(run *x)
     if (tamis_snapshot_seq(*s) != x->m.last_seq) fail(x, "a snapshot of another moment", NULL);
 }
 
-// ---- Iterators ----------------------------------------------------------------------------------
+// ---- Iterators ---------------------------------------------------------------------------------
 
 static long step(const run *x, const walker *w, long from, int direction)
 {
@@ -342,7 +342,7 @@ static void walk(run *x)
     }
 }
 
-// ---- Upkeep -------------------------------------------------------------------------------------
+// ---- Upkeep ------------------------------------------------------------------------------------
 
 static void upkeep(run *x)
 {
