@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// memory.c - one figure bounds the memory of a store; who uses it; reads that leave the cache alone.
+// memory.c - one figure bounds the memory of a store; who uses it; reads that leave the cache
+// alone.
 //
 // Prints:
 // > used is within the budget of 8388608

@@ -92,12 +92,14 @@ void tm_db_background_result(struct tamis_db *db, int status, const tamis_error 
 
 static void end_job(struct tamis_db *db) // mu held; gives it up
 {
+    tm_mutex_unlock(&db->mu.m);
+    tm_epoch_synchronize(); // what the old version held can go as soon as the last call has left
+    tm_db_clean_dead(db);
+    tm_mutex_lock(&db->mu.m);
     tm_db_schedule(db); // B1
     db->mu.busy_jobs--;
     tm_cond_broadcast(&db->mu.changed);
     tm_mutex_unlock(&db->mu.m);
-    tm_epoch_synchronize(); // what the old version held can go as soon as the last call has left
-    tm_db_clean_dead(db);
 }
 
 static void run_flush(tm_job *job)

@@ -246,28 +246,39 @@ static void count_lost(inspection *v, const tm_folder *f)
     }
 }
 
-static int inspect(inspection *v, tamis_error *err)
+static int inspect(inspection *v, const tm_folder *files, tamis_error *err)
 {
-    tm_folder files = {0};
-    TM_TRY(tm_folder_list(v->dir, &files, err));
-    int st = TAMIS_OK;
-    if (!files.has_current && tm_folder_count(&files.manifests) == 0) {
-        st = tm_fail(err, TAMIS_NOTFOUND, "there is no store in this folder");
-    }
-    if (st == TAMIS_OK) st = read_manifest(v, err);
-    for (size_t i = 0; st == TAMIS_OK && i < v->state.table_count; i++) {
+    TM_TRY(read_manifest(v, err));
+    for (size_t i = 0; i < v->state.table_count; i++) {
         v->total += v->state.tables[i].meta.file_bytes;
     }
-    for (size_t i = 0; st == TAMIS_OK && i < v->state.table_count; i++) {
-        st = verify_table(v, &v->state.tables[i].meta, err);
+    for (size_t i = 0; i < v->state.table_count; i++) {
+        TM_TRY(verify_table(v, &v->state.tables[i].meta, err));
     }
-    if (st == TAMIS_OK) {
-        (void)verify_levels(v);
-        verify_logs(v, &files);
-        count_lost(v, &files);
+    (void)verify_levels(v);
+    verify_logs(v, files);
+    count_lost(v, files);
+    return TAMIS_OK;
+}
+
+// A store's folder, locked where it has a lock file: nothing is made in it.
+static int enter(inspection *v, const char *path, tm_folder *files, tamis_file **lock,
+                 tamis_error *err)
+{
+    int st = tm_dir_open(v->vfs, path, TAMIS_DIR_EXISTING, &v->dir, NULL, err);
+    if (st == TAMIS_NOTFOUND) return tm_fail(err, st, "%.180s: no such folder", path);
+    TM_TRY(st);
+    TM_TRY(tm_folder_list(v->dir, files, err));
+    if (!files->has_current && tm_folder_count(&files->manifests) == 0) {
+        return tm_fail(err, TAMIS_NOTFOUND, "%.180s: there is no store in this folder", path);
     }
-    tm_folder_deinit(&files);
-    return st;
+    if (!files->has_lock) return TAMIS_OK;
+    int sys = v->vfs->lock(v->dir, TM_NAME_LOCK, TAMIS_LOCK_SHARED, lock);
+    if (sys == EWOULDBLOCK || sys == EAGAIN) {
+        return tm_fail(err, TAMIS_LOCKED, "%.180s: the store is open", path);
+    }
+    tm_folder_deinit(files); // what stands there now that nobody changes it
+    return tm_folder_list(v->dir, files, err);
 }
 
 int tamis_verify_path(const char *path, const tamis_options *opt, tamis_progress progress,
@@ -282,16 +293,11 @@ int tamis_verify_path(const char *path, const tamis_options *opt, tamis_progress
     inspection v = {
         .vfs = config.vfs, .order = config.order, .progress = progress, .each = each, .ctx = ctx};
     tamis_file *lock = NULL;
+    tm_folder files = {0};
     tm_edit_init(&v.state);
-    int st = tm_dir_open(v.vfs, path, TAMIS_DIR_EXISTING, &v.dir, NULL, err);
-    if (st != TAMIS_OK) {
-        return st == TAMIS_NOTFOUND ? tm_fail(err, st, "%.180s: no such folder", path) : st;
-    }
-    int sys = v.vfs->lock(v.dir, TM_NAME_LOCK, TAMIS_LOCK_SHARED, &lock);
-    if (sys == EWOULDBLOCK || sys == EAGAIN) {
-        st = tm_fail(err, TAMIS_LOCKED, "%.180s: the store is open", path);
-    }
-    if (st == TAMIS_OK) st = inspect(&v, err);
+    int st = enter(&v, path, &files, &lock, err);
+    if (st == TAMIS_OK) st = inspect(&v, &files, err);
+    tm_folder_deinit(&files);
     if (lock != NULL) (void)v.vfs->unlock(lock);
     tm_dir_close(v.dir);
     tm_edit_deinit(&v.state);

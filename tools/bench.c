@@ -3,15 +3,16 @@
 // bench.c - named workloads on a store of generated keys.
 //
 // Keys are 16 hexadecimal digits of even numbers spread over the 64-bit range; absent keys are the
-// odd numbers between them, so that no range of a table can answer a miss. Half of a value is random
-// bytes, half is one byte: it compresses about 2 to 1.
+// odd numbers between them, so that no range of a table can answer a miss. Half of a value is
+// random bytes, half is one byte: it compresses about 2 to 1.
 
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "tools/bench.h"
+#include "tools/cli.h"
 
 enum { KEY = 16, POOL = 1 << 20, MAX_THREADS = 64, BATCH = 100, GROUP = 64 };
 
@@ -315,7 +316,7 @@ static void *work(void *arg)
     w->batch = tamis_batch_create();
     w->buf = malloc(w->b->value_size + 1);
     w->failed = w->batch == NULL || w->buf == NULL;
-    for (uint64_t i = w->first; i < w->last && !w->failed; i++) {
+    for (uint64_t i = w->first; i < w->last && !w->failed && !cli_interrupted(); i++) {
         bool timed = i % 4 == 0;
         uint64_t begin = timed ? bench_nanos() : 0;
         w->failed = !w->op(w, i);
@@ -376,6 +377,7 @@ static bool run(bench *b, const struct workload *wl)
         bytes += workers[t].bytes;
         ok = ok && !workers[t].failed;
     }
+    if (cli_interrupted()) return false;
     bench_sample after = bench_now();
     bench_sample d = {after.wall_s - before.wall_s, after.cpu_s - before.cpu_s,
                       after.read_calls - before.read_calls, after.read_bytes - before.read_bytes,
@@ -435,8 +437,9 @@ static bool set(bench *b, const char *name, const char *v)
     if (strcmp(name, "--path") == 0) return b->path = v, true;
     if (strcmp(name, "--option") == 0) {
         size_t len = strlen(b->extra);
-        snprintf(b->extra + len, sizeof b->extra - len, "%s; ", v);
-        return true;
+        int n = snprintf(b->extra + len, sizeof b->extra - len, "%s; ", v);
+        if (n >= 0 && (size_t)n < sizeof b->extra - len) return true;
+        return cli_usage("bench: too many options"), false;
     }
     if (strcmp(name, "--sync") == 0) {
         static const char *const names[] = {"always", "interval", "never"};
@@ -446,9 +449,31 @@ static bool set(bench *b, const char *name, const char *v)
             b->sync = names[i];
             return true;
         }
+        return cli_usage("--sync takes always, interval or never, not \"%s\"", v), false;
     }
-    fprintf(stderr, "tamis: bench: unknown option or value: %s %s\n", name, v);
-    return false;
+    return cli_usage("bench: unknown option %s; see: tamis bench --help", name), false;
+}
+
+static const struct workload *find(const char *name, size_t len)
+{
+    for (size_t i = 0; i < WORKLOADS; i++) {
+        if (strlen(workloads[i].name) != len) continue;
+        if (strncmp(workloads[i].name, name, len) == 0) return &workloads[i];
+    }
+    return NULL;
+}
+
+// All of a list is looked at before anything runs.
+static bool known_list(const char *list)
+{
+    for (const char *p = list;; p++) {
+        size_t n = strcspn(p, ",");
+        if (find(p, n) == NULL) {
+            return cli_usage("bench: no workload is called \"%.*s\"", (int)n, p), false;
+        }
+        p += n;
+        if (*p == '\0') return true;
+    }
 }
 
 static bool parse(bench *b, int argc, char **argv)
@@ -458,9 +483,7 @@ static bool parse(bench *b, int argc, char **argv)
             b->json = true;
         else if (argv[i][0] != '-')
             b->list = argv[i];
-        else if (i + 1 == argc)
-            return fprintf(stderr, "tamis: %s needs a value\n", argv[i]), false;
-        else if (!set(b, argv[i], argv[i + 1]))
+        else if (!set(b, argv[i], i + 1 < argc ? argv[i + 1] : ""))
             return false;
         else
             i++;
@@ -473,24 +496,13 @@ static bool parse(bench *b, int argc, char **argv)
         return false;
     }
     if (b->reads == 0) b->reads = b->num;
-    return true;
-}
-
-static const struct workload *find(const char *name)
-{
-    for (size_t i = 0; i < WORKLOADS; i++) {
-        if (strcmp(workloads[i].name, name) == 0) return &workloads[i];
-    }
-    fprintf(stderr, "tamis: bench: no workload is called %s\n", name);
-    return NULL;
+    return known_list(b->list);
 }
 
 static bool run_list(bench *b)
 {
-    char list[512];
     bool filled = false;
     tamis_iter *it;
-    snprintf(list, sizeof list, "%s", b->list);
     if (tamis_iter_create(b->db, NULL, NULL, &it, NULL) == TAMIS_OK) {
         tamis_iter_first(it);
         filled = tamis_iter_valid(it);
@@ -500,13 +512,13 @@ static bool run_list(bench *b)
         printf("workload\tthreads\tops\tops/s\tcpu_ns\tp50\tp99\tp99.9\tmax\treads/op\tread_B/op\t"
                "write_B/op\tfound\tMB/s\tpeak_B\tsync\n");
     }
-    char *rest = NULL;
-    for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
-        const struct workload *wl = find(name);
-        if (wl == NULL) return false;
-        if (!filled && !wl->fill && !run(b, find("fillrandom"))) return false;
+    for (const char *p = b->list; *p != '\0'; p += *p == ',') {
+        size_t n = strcspn(p, ",");
+        const struct workload *wl = find(p, n);
+        if (!filled && !wl->fill && !run(b, find("fillrandom", strlen("fillrandom")))) return false;
         filled = true;
         if (!run(b, wl)) return false;
+        p += n;
     }
     summary(b);
     return true;
@@ -518,7 +530,7 @@ int tamis_bench_main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "misses") == 0) return bench_misses_main(argc - 1, argv + 1);
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
         usage(stdout);
-        return 0;
+        return cli_finish_output(stdout, EXIT_OK);
     }
     b = (bench){.list = "fillrandom,readrandom,readmissing,seek,scan",
                 .num = 1000000,
@@ -527,7 +539,8 @@ int tamis_bench_main(int argc, char **argv)
                 .sync = "never",
                 .options = tamis_options_init()};
     b.options.sync = TAMIS_SYNC_NEVER;
-    if (!parse(&b, argc, argv)) return 2;
+    if (!parse(&b, argc, argv)) return EXIT_USAGE;
+    cli_watch_interrupt(); // so that a temporary store is removed
     b.options.extra = b.extra;
     b.pool = malloc(2 * POOL);
     if (b.pool == NULL) return 3;
@@ -546,5 +559,5 @@ int tamis_bench_main(int argc, char **argv)
     }
     if (temporary) bench_remove_folder(b.folder);
     free(b.pool);
-    return ok ? 0 : 3;
+    return cli_finish_output(stdout, bench_code(ok));
 }

@@ -15,7 +15,7 @@
 int tamis_bench_main(int argc, char **argv); // argv[0] is "bench"; the exit code
 int bench_misses_main(int argc, char **argv);
 
-// ---- Figures of this process (bench_figures.c) ----------------------------------------------------
+// ---- Figures of this process (bench_figures.c) --------------------------------------------------
 
 typedef struct bench_sample {
     double wall_s, cpu_s;
@@ -38,9 +38,10 @@ bool bench_temp_folder(const char *parent, char *out, size_t cap);
 void bench_remove_folder(const char *path); // a store, and the folder
 uint64_t bench_counter(tamis_db *db, const char *name);
 bool bench_check(const char *what, int status, const tamis_error *err); // false: told
-bool bench_number(const char *name, const char *typed, uint64_t *out);  // with K, M, G; false: told
+int bench_code(bool ok); // exit code: also tells ^C, and INVALID options, from other failures
+bool bench_number(const char *name, const char *typed, uint64_t *out); // with K, M, G; false: told
 
-// ---- Plots (bench_svg.c) --------------------------------------------------------------------------
+// ---- Plots (bench_svg.c) ------------------------------------------------------------------------
 
 typedef struct svg_line {
     const char *name;

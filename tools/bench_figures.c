@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
+#include <stdatomic.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "tools/bench.h"
+#include "tools/cli.h"
 
 uint64_t bench_nanos(void)
 {
@@ -120,11 +122,21 @@ uint64_t bench_counter(tamis_db *db, const char *name)
     return v;
 }
 
+static atomic_bool mistyped; // set by any thread, read when they are done
+
 bool bench_check(const char *what, int status, const tamis_error *err)
 {
     if (status == TAMIS_OK) return true;
+    if (status == TAMIS_INVALID) atomic_store_explicit(&mistyped, true, memory_order_relaxed);
     fprintf(stderr, "tamis: %s: %s: %s\n", what, tamis_status_name(status), err->message);
     return false;
+}
+
+int bench_code(bool ok)
+{
+    if (cli_interrupted()) return EXIT_STOPPED;
+    if (ok) return EXIT_OK;
+    return atomic_load_explicit(&mistyped, memory_order_relaxed) ? EXIT_USAGE : EXIT_FAILED;
 }
 
 bool bench_number(const char *name, const char *typed, uint64_t *out)

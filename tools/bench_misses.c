@@ -3,13 +3,15 @@
 // bench_misses.c - the I/O that filters save on lookups that find nothing.
 //
 // The same data is stored once with each kind of filter, and the same absent keys are looked up in
-// each: first with memory for everything, then with budgets of 1 to 100 % of the data, where filters,
-// indexes and data compete for the same bytes.
+// each: first with memory for everything, then with budgets of 1 to 100 % of the data, where
+// filters, indexes and data compete for the same bytes.
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "tools/bench.h"
+#include "tools/cli.h"
 
 enum { KINDS = 3, BUDGETS = 7, KEY = 16, LEAST_BUDGET = 64 << 10 };
 static const char *const kinds[KINDS] = {"none", "bloom", "blocked"};
@@ -97,19 +99,19 @@ static bool read_keys(misses *m)
     return ok || out_of_memory();
 }
 
-// Absent keys from present ones: every step-th key with one more byte, which stands right behind it.
+// Absent keys from present ones: evenly chosen keys with one more byte, each right behind its own.
 static bool invent_keys(misses *m, tamis_db *db)
 {
     tamis_iter *it;
     tamis_error e;
     if (!bench_check("scan", tamis_iter_create(db, NULL, NULL, &it, &e), &e)) return false;
-    uint64_t step = m->entries / m->count + 1, i = 0;
+    double share = m->entries > 0 ? (double)m->count / (double)m->entries : 0, due = 0;
     char buf[65536];
     bool ok = true;
-    for (tamis_iter_first(it); ok && tamis_iter_valid(it) && m->keys.n < m->count; i++) {
+    for (tamis_iter_first(it); ok && tamis_iter_valid(it) && m->keys.n < m->count; due += share) {
         size_t n;
         const void *key = tamis_iter_key(it, &n);
-        if (i % step == 0 && n < TAMIS_MAX_KEY) {
+        if (due >= (double)m->keys.n && n < TAMIS_MAX_KEY) {
             if (n > 0) memcpy(buf, key, n);
             buf[n] = '~';
             ok = add_key(&m->keys, buf, n + 1);
@@ -120,8 +122,8 @@ static bool invent_keys(misses *m, tamis_db *db)
     return ok || out_of_memory();
 }
 
-// Keys that were invented are drawn at random, as lookups come; a file's keep their order. Keys that
-// are there are left out.
+// Keys that were invented are drawn at random, as lookups come; a file's keep their order. Keys
+// that are there are left out.
 static bool prepare_keys(misses *m, tamis_db *db)
 {
     key_list absent = {0};
@@ -173,11 +175,12 @@ static bool fill_pair(filler *f, const void *key, size_t klen, const void *value
 {
     tamis_error e = {0};
     int st = tamis_batch_put(f->batch, NULL, key, klen, value, vlen);
-    if (st == TAMIS_OK && tamis_batch_count(f->batch) >= 1000) {
+    if (st == TAMIS_OK &&
+        (tamis_batch_count(f->batch) >= 1000 || tamis_batch_bytes(f->batch) >= 4u << 20)) {
         st = tamis_commit(f->db, NULL, f->batch, NULL, &e);
         tamis_batch_clear(f->batch);
     }
-    return bench_check("fill", st, &e);
+    return bench_check("fill", st, &e) && !cli_interrupted();
 }
 
 static bool copy_store(misses *m, filler *f)
@@ -277,6 +280,7 @@ static bool look_up_all(const misses *m, tamis_db *db)
                 bench_check("lookup", st, &e);
             return false;
         }
+        if (cli_interrupted()) return false;
     }
     return true;
 }
@@ -321,8 +325,10 @@ static bool show_kinds(misses *m)
     if (!m->json) {
         printf(
             "%zu lookups of absent keys; %llu keys, %.1f MB of data; memory for all of it\n\n"
-            "filter     data blocks   expected  bytes read   observed    expected     filter      ns\n"
-            "           a lookup      a lookup  a lookup     FPR         FPR          MB     a lookup\n",
+            "filter     data blocks   expected  bytes read   observed    expected     filter      "
+            "ns\n"
+            "           a lookup      a lookup  a lookup     FPR         FPR          MB     a "
+            "lookup\n",
             m->keys.n, (unsigned long long)m->entries, (double)m->raw_bytes / 1e6);
     }
     for (int k = 0; k < KINDS; k++) {
@@ -351,8 +357,8 @@ static bool show_budgets(misses *m)
     static const int shown[] = {0, 2};
     double bytes[2][BUDGETS];
     if (!m->json) {
-        printf(
-            "\nmemory budget         none: reads    bytes     blocked: reads    bytes   a lookup\n");
+        printf("\nmemory budget         none: reads    bytes     blocked: reads    bytes   "
+               "a lookup\n");
     }
     for (int b = 0; b < BUDGETS; b++) {
         row r[2];
@@ -384,7 +390,7 @@ static bool show_budgets(misses *m)
     return false;
 }
 
-// ---- The whole ------------------------------------------------------------------------------------
+// ---- The whole ----------------------------------------------------------------------------------
 
 static bool parse(misses *m, int argc, char **argv)
 {
@@ -396,7 +402,7 @@ static bool parse(misses *m, int argc, char **argv)
         const char *v = i + 1 < argc ? argv[i + 1] : NULL;
         bool ok = v != NULL;
         if (!ok)
-            fprintf(stderr, "tamis: %s needs a value, or is unknown\n", argv[i]);
+            cli_usage("bench misses: %s needs a value, or is unknown", argv[i]);
         else if (strcmp(argv[i], "--store") == 0)
             m->store = v;
         else if (strcmp(argv[i], "--keys") == 0)
@@ -417,6 +423,11 @@ static bool parse(misses *m, int argc, char **argv)
             ok = (fprintf(stderr, "tamis: bench misses: unknown option %s\n", argv[i]), false);
         if (!ok) return false;
         i++;
+    }
+    if (m->svg != NULL) { // a name that is no good is told now, not after minutes
+        FILE *f = fopen(m->svg, "a");
+        if (f == NULL) return cli_usage("cannot write %s: %s", m->svg, strerror(errno)), false;
+        fclose(f);
     }
     if (m->num < 2 || m->count < 1 || m->value_size > (1u << 20)) {
         fprintf(stderr, "tamis: bench misses: --num, --count or --value-size is out of range\n");
@@ -445,21 +456,24 @@ int bench_misses_main(int argc, char **argv)
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
         fputs(
             "usage: tamis bench misses [--store STORE | --num N] [--keys FILE] [--count N]\n"
-            "                          [--value-size N] [--bits B] [--svg FILE] [--path DIR] [--json]\n\n"
-            "The I/O that filters save on lookups that find nothing: the data of STORE (or N generated\n"
-            "keys, default 1,000,000) is copied into temporary stores with no filter, a standard Bloom\n"
-            "filter and a blocked one; the absent keys of FILE (one a line), or keys made between the\n"
-            "present ones, are looked up in each.\n",
+            "                          [--value-size N] [--bits B] [--svg FILE] [--path DIR]\n"
+            "                          [--json]\n\n"
+            "The I/O that filters save on lookups that find nothing: the data of STORE (or N\n"
+            "generated keys, default 1,000,000) is copied into temporary stores with no filter,\n"
+            "a standard Bloom filter and a blocked one; the absent keys of FILE (one a line), or\n"
+            "keys made between the present ones, are looked up in each. The budgets of the second\n"
+            "table begin with nothing in memory: first reads are counted.\n",
             stdout);
-        return 0;
+        return cli_finish_output(stdout, EXIT_OK);
     }
     m = (misses){.num = 1000000, .count = 100000, .value_size = 100, .bits = "10"};
-    if (!parse(&m, argc, argv)) return 2;
+    if (!parse(&m, argc, argv)) return EXIT_USAGE;
+    cli_watch_interrupt(); // so that the temporary stores are removed
     bool ok = measure_all(&m);
     for (int k = 0; k < KINDS; k++) {
         if (m.paths[k][0] != '\0') bench_remove_folder(m.paths[k]);
     }
     free(m.keys.bytes);
     free(m.keys.ends);
-    return ok ? 0 : 3;
+    return cli_finish_output(stdout, bench_code(ok));
 }

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "bench.h"
+#include "tools/bench.h"
 
 enum { WIDTH = 720, HEIGHT = 420, LEFT = 80, RIGHT = 150, TOP = 40, BOTTOM = 60 };
 

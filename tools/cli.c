@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-#include "cli.h"
+#include "tools/cli.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ int cli_failed(const char *what, int status, const tamis_error *err)
     const char *message = err != NULL && err->code == status ? err->message : "";
     fprintf(stderr, "tamis: %s: %s%s%s\n", what, tamis_status_name(status), *message ? ": " : "",
             message);
-    return EXIT_FAILED;
+    return status == TAMIS_INVALID ? EXIT_USAGE : EXIT_FAILED;
 }
 
 // ---- ^C, pipes ----------------------------------------------------------------------------------
@@ -55,20 +55,31 @@ bool cli_interrupted(void)
     return interrupted != 0;
 }
 
+static int output_error; // errno of the first write that failed
+
 bool cli_output_ok(FILE *f)
 {
-    return !ferror(f);
+    if (!ferror(f)) return true;
+    if (output_error == 0) output_error = errno ? errno : EIO;
+    return false;
 }
 
 int cli_finish_output(FILE *f, int code)
 {
     errno = 0;
-    bool failed = ferror(f) != 0;
-    if (fflush(f) != 0) failed = true;
-    if (!failed || errno == EPIPE) return code; // whoever read has had enough
-    if (errno == 0) return code;
-    fprintf(stderr, "tamis: cannot write the output: %s\n", strerror(errno));
+    if (fflush(f) == 0 && cli_output_ok(f)) return code;
+    (void)cli_output_ok(f);
+    if (output_error == EPIPE) return code; // whoever read has had enough
+    fprintf(stderr, "tamis: cannot write the output: %s\n", strerror(output_error));
     return EXIT_FAILED;
+}
+
+static bool progress_shown;
+
+void cli_progress_end(void)
+{
+    if (progress_shown) fputc('\n', stderr);
+    progress_shown = false;
 }
 
 void cli_progress(const char *what, uint64_t done, uint64_t total)
@@ -79,8 +90,9 @@ void cli_progress(const char *what, uint64_t done, uint64_t total)
     if (!terminal) return;
     uint64_t percent = total ? done * 100 / total : 0;
     uint64_t mark = total ? percent : done;
-    if (mark == shown && done != total) return;
+    if (mark == shown) return;
     shown = mark;
+    progress_shown = true;
     if (total == 0) {
         fprintf(stderr, "\r%s: %llu", what, (unsigned long long)done);
     } else {
@@ -89,12 +101,11 @@ void cli_progress(const char *what, uint64_t done, uint64_t total)
         bar[40] = '\0';
         fprintf(stderr, "\r%s [%s] %3llu %%", what, bar, (unsigned long long)percent);
     }
-    if (total != 0 && done >= total) fputc('\n', stderr);
 }
 
 // ---- Arguments ----------------------------------------------------------------------------------
 
-static bool digits(const char *typed, uint64_t *out)
+bool cli_number(const char *typed, uint64_t *out)
 {
     char *end;
     errno = 0;
@@ -125,26 +136,27 @@ typedef struct option {
     const char *name;
     kind kind;
     size_t field;
+    const char *verbs; // that have a use for it; NULL: all
 } option;
 #define FIELD(f) offsetof(cli_args, f)
 static const option options[] = {
-    {"--json", FLAG, FIELD(json)},
-    {"--hex", FLAG, FIELD(hex)},
-    {"--reverse", FLAG, FIELD(reverse)},
-    {"--quiet", FLAG, FIELD(quiet)},
-    {"--flush", FLAG, FIELD(flush)},
-    {"--from", TEXT, FIELD(from)},
-    {"--to", TEXT, FIELD(to)},
-    {"--prefix", TEXT, FIELD(prefix)},
-    {"--format", TEXT, FIELD(format)},
-    {"--on-error", TEXT, FIELD(on_error)},
-    {"--keys", TEXT, FIELD(keys)},
-    {"--output", TEXT, FIELD(output)},
-    {"--limit", NUMBER, FIELD(limit)},
-    {"--batch", NUMBER, FIELD(batch)},
-    {"--budget", SIZE, FIELD(options.memory_budget)},
-    {"--sync", SYNC, 0},
-    {"--option", OPTION, 0},
+    {"--json", FLAG, FIELD(json), NULL},
+    {"--hex", FLAG, FIELD(hex), NULL},
+    {"--quiet", FLAG, FIELD(quiet), NULL},
+    {"--reverse", FLAG, FIELD(reverse), "scan dump"},
+    {"--flush", FLAG, FIELD(flush), "load"},
+    {"--from", TEXT, FIELD(from), "scan dump compact"},
+    {"--to", TEXT, FIELD(to), "scan dump compact"},
+    {"--prefix", TEXT, FIELD(prefix), "scan dump"},
+    {"--format", TEXT, FIELD(format), "load dump"},
+    {"--on-error", TEXT, FIELD(on_error), "load"},
+    {"--keys", TEXT, FIELD(keys), "get"},
+    {"--output", TEXT, FIELD(output), "dump"},
+    {"--limit", NUMBER, FIELD(limit), "scan dump"},
+    {"--batch", NUMBER, FIELD(batch), "load"},
+    {"--budget", SIZE, FIELD(options.memory_budget), NULL},
+    {"--sync", SYNC, 0, NULL},
+    {"--option", OPTION, 0, NULL},
 };
 
 static bool set_sync(cli_args *a, const char *value)
@@ -167,11 +179,12 @@ static bool set_value(cli_args *a, const option *o, const char *value)
         *(const char **)field = value;
         return true;
     case NUMBER:
-        if (!digits(value, field)) {
+        if (!cli_number(value, field)) {
             cli_usage("%s takes a number, not \"%s\"", o->name, value);
             return false;
         }
         a->has_limit = a->has_limit || strcmp(o->name, "--limit") == 0;
+        a->has_batch = a->has_batch || strcmp(o->name, "--batch") == 0;
         return true;
     case SIZE:
         if (!cli_size(value, field)) {
@@ -193,6 +206,18 @@ static bool set_value(cli_args *a, const option *o, const char *value)
     }
 }
 
+static bool is_used(const option *o, const char *verb)
+{
+    const char *p = o->verbs;
+    size_t n = strlen(verb);
+    if (p == NULL) return true;
+    while ((p = strstr(p, verb)) != NULL) {
+        if ((p == o->verbs || p[-1] == ' ') && (p[n] == ' ' || p[n] == '\0')) return true;
+        p += n;
+    }
+    return false;
+}
+
 static bool parse_option(cli_args *a, int argc, char **argv, int *i)
 {
     const char *word = argv[*i], *eq = strchr(word, '=');
@@ -200,6 +225,10 @@ static bool parse_option(cli_args *a, int argc, char **argv, int *i)
     for (size_t k = 0; k < sizeof options / sizeof options[0]; k++) {
         const option *o = &options[k];
         if (strlen(o->name) != len || strncmp(o->name, word, len) != 0) continue;
+        if (!is_used(o, a->verb)) {
+            cli_usage("%s has no use for %s; see: tamis help %s", a->verb, o->name, a->verb);
+            return false;
+        }
         if (o->kind == FLAG) {
             if (eq != NULL) {
                 cli_usage("%s takes no value", o->name);
@@ -215,7 +244,8 @@ static bool parse_option(cli_args *a, int argc, char **argv, int *i)
         }
         return set_value(a, o, argv[++*i]);
     }
-    cli_usage("unknown option %s; see: tamis help %s", word, a->verb);
+    cli_usage("unknown option %s; see: tamis help %s%s", word, a->verb,
+              word[1] == '-' ? "" : " (-- before what is no option, though it starts so)");
     return false;
 }
 
@@ -229,7 +259,7 @@ bool cli_parse(cli_args *a, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (!only_words && strcmp(argv[i], "--") == 0) {
             only_words = true;
-        } else if (!only_words && argv[i][0] == '-' && argv[i][1] == '-') {
+        } else if (!only_words && argv[i][0] == '-' && argv[i][1] != '\0') {
             if (!parse_option(a, argc, argv, &i)) return false;
         } else if (a->store == NULL) {
             a->store = argv[i];
@@ -238,8 +268,8 @@ bool cli_parse(cli_args *a, int argc, char **argv)
         }
     }
     a->options.extra = a->extra;
-    if (a->store == NULL) {
-        cli_usage("%s needs a store; see: tamis help %s", a->verb, a->verb);
+    if (a->store == NULL || *a->store == '\0') {
+        cli_usage("%s needs the path of a store; see: tamis help %s", a->verb, a->verb);
         return false;
     }
     return true;
@@ -252,14 +282,18 @@ bool cli_expect(const cli_args *a, int least, int most, const char *usage)
     return false;
 }
 
-bool cli_key(const cli_args *a, const char *typed, text_buf *out)
+bool cli_key_bytes(const cli_args *a, const char *typed, size_t len, text_buf *out)
 {
     const char *why;
     out->len = 0;
-    bool ok = a->hex ? text_unhex(typed, strlen(typed), out, &why)
-                     : text_unescape(typed, strlen(typed), out, &why);
+    bool ok = a->hex ? text_unhex(typed, len, out, &why) : text_unescape(typed, len, out, &why);
     if (!ok) cli_usage("\"%s\": %s", typed, why);
     return ok;
+}
+
+bool cli_key(const cli_args *a, const char *typed, text_buf *out)
+{
+    return cli_key_bytes(a, typed, strlen(typed), out);
 }
 
 void cli_put(const cli_args *a, FILE *f, const void *data, size_t len)
@@ -272,7 +306,7 @@ void cli_put(const cli_args *a, FILE *f, const void *data, size_t len)
 
 // ---- The store ----------------------------------------------------------------------------------
 
-tamis_db *cli_open(const cli_args *a, uint32_t flags)
+tamis_db *cli_open(const cli_args *a, uint32_t flags, int *code)
 {
     tamis_db *db = NULL;
     tamis_error err = {0};
@@ -280,6 +314,7 @@ tamis_db *cli_open(const cli_args *a, uint32_t flags)
     o.flags |= flags;
     int st = tamis_open(a->store, &o, &db, &err);
     if (st != TAMIS_OK) {
+        *code = st == TAMIS_INVALID ? EXIT_USAGE : EXIT_FAILED;
         if (err.message[0] == '\0')
             fprintf(stderr, "tamis: %s: %s\n", a->store, tamis_status_name(st));
         else

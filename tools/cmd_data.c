@@ -2,7 +2,7 @@
 //
 // cmd_data.c - put, get, delete, scan.
 
-#include "cli.h"
+#include "tools/cli.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,7 @@ int cmd_put(cli_args *a)
     text_buf key = {0}, value = {0};
     int code = EXIT_USAGE;
     if (cli_key(a, a->rest[0], &key) && cli_key(a, a->rest[1], &value)) {
-        tamis_db *db = cli_open(a, 0);
-        code = EXIT_FAILED;
+        tamis_db *db = cli_open(a, 0, &code);
         if (db != NULL) {
             tamis_error err;
             int st = tamis_put(db, NULL, NULL, key.data, key.len, value.data, value.len, &err);
@@ -34,8 +33,7 @@ int cmd_delete(cli_args *a)
     for (int i = 0; i < a->rest_count; i++) { // all of them are right, or none is deleted
         if (!cli_key(a, a->rest[i], &key)) code = EXIT_USAGE;
     }
-    tamis_db *db = code == EXIT_OK ? cli_open(a, TAMIS_OPEN_EXISTING) : NULL;
-    if (code == EXIT_OK && db == NULL) code = EXIT_FAILED;
+    tamis_db *db = code == EXIT_OK ? cli_open(a, TAMIS_OPEN_EXISTING, &code) : NULL;
     for (int i = 0; db != NULL && code == EXIT_OK && i < a->rest_count; i++) {
         tamis_error err;
         if (!cli_key(a, a->rest[i], &key)) code = EXIT_USAGE;
@@ -51,11 +49,7 @@ int cmd_delete(cli_args *a)
 static void show_value(const cli_args *a, const text_buf *key, const tamis_value *v, bool many)
 {
     if (a->json) {
-        fputs("{\"key\":", stdout);
-        text_put_json(stdout, key->data, key->len);
-        fputs(",\"value\":", stdout);
-        text_put_json(stdout, v->data, v->len);
-        fputs("}\n", stdout);
+        text_put_json_pair(stdout, key->data, key->len, v->data, v->len);
         return;
     }
     if (many) {
@@ -97,7 +91,9 @@ static int get_listed(cli_args *a, tamis_db *db, FILE *f, int code)
     text_buf key = {0};
     while ((n = getline(&line, &cap, f)) >= 0 && code != EXIT_FAILED && code != EXIT_USAGE) {
         if (n > 0 && line[n - 1] == '\n') line[--n] = '\0';
-        code = cli_key(a, line, &key) ? get_one(a, db, &key, true, code) : EXIT_USAGE;
+        code =
+            cli_key_bytes(a, line, (size_t)n, &key) ? get_one(a, db, &key, true, code) : EXIT_USAGE;
+        if (!cli_output_ok(stdout)) break;
     }
     free(line);
     text_free(&key);
@@ -116,8 +112,8 @@ int cmd_get(cli_args *a)
     for (int i = 0; i < a->rest_count; i++) {
         if (!cli_key(a, a->rest[i], &key)) code = EXIT_USAGE;
     }
-    tamis_db *db = code == EXIT_OK ? cli_open(a, TAMIS_OPEN_EXISTING | TAMIS_OPEN_READONLY) : NULL;
-    if (code == EXIT_OK && db == NULL) code = EXIT_FAILED;
+    tamis_db *db = NULL;
+    if (code == EXIT_OK) db = cli_open(a, TAMIS_OPEN_EXISTING | TAMIS_OPEN_READONLY, &code);
     bool many = a->rest_count > 1 || f != NULL;
     for (int i = 0; db != NULL && i < a->rest_count; i++) {
         if (cli_key(a, a->rest[i], &key)) code = get_one(a, db, &key, many, code);
@@ -195,11 +191,7 @@ static bool show_pair(void *ctx, tamis_slice key, tamis_slice value)
 {
     const cli_args *a = ctx;
     if (a->json) {
-        fputs("{\"key\":", stdout);
-        text_put_json(stdout, key.data, key.len);
-        fputs(",\"value\":", stdout);
-        text_put_json(stdout, value.data, value.len);
-        fputs("}\n", stdout);
+        text_put_json_pair(stdout, key.data, key.len, value.data, value.len);
     } else {
         cli_put(a, stdout, key.data, key.len);
         fputc('\t', stdout);
@@ -215,8 +207,8 @@ int cmd_scan(cli_args *a)
                     "scan STORE [--from K] [--to K] [--prefix P] [--limit N] [--reverse]")) {
         return EXIT_USAGE;
     }
-    tamis_db *db = cli_open(a, TAMIS_OPEN_EXISTING | TAMIS_OPEN_READONLY);
-    if (db == NULL) return EXIT_FAILED;
-    int code = cli_close(db, cli_walk(a, db, show_pair, a));
+    int code = EXIT_OK;
+    tamis_db *db = cli_open(a, TAMIS_OPEN_EXISTING | TAMIS_OPEN_READONLY, &code);
+    if (db != NULL) code = cli_close(db, cli_walk(a, db, show_pair, a));
     return cli_finish_output(stdout, code);
 }

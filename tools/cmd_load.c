@@ -6,7 +6,7 @@
 //   json  {"key": "...", "value": "..."} a line; "key_hex" and "value_hex" for what is no UTF-8
 //   nul   key NUL value NUL, as they are (bytes other than NUL)
 
-#include "cli.h"
+#include "tools/cli.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,14 +15,16 @@
 
 typedef enum format { TSV, JSON, NUL } format;
 
-static bool parse_format(const cli_args *a, format *out)
+static bool parse_format(const cli_args *a, const char *standard, format *out)
 {
     static const char *const names[] = {"tsv", "json", "nul"};
-    const char *name = a->format ? a->format : a->json ? "json" : "tsv";
+    const char *name = a->format ? a->format : standard;
     for (int i = 0; i < 3; i++) {
         if (strcmp(name, names[i]) != 0) continue;
         *out = (format)i;
-        return true;
+        if (!a->hex || i == TSV) return true;
+        cli_usage("--hex goes with the format tsv, not with %s", name);
+        return false;
     }
     cli_usage("--format takes tsv, json or nul, not \"%s\"", name);
     return false;
@@ -84,6 +86,7 @@ static bool parse_json(const char *line, size_t n, text_buf *key, text_buf *valu
     while (more) {
         const char *name, *s;
         size_t name_len, len;
+        *why = "not a JSON object with \"key\" and \"value\" as strings";
         if (!take_string(&r, &name, &name_len) || !take(&r, ':') || !take_string(&r, &s, &len)) {
             return false;
         }
@@ -142,12 +145,14 @@ static int commit(loading *l)
 
 static int add_pair(loading *l)
 {
+    // Looked at here, because a batch keeps its failures: the pairs beside this one would be lost.
+    if (l->key.len > TAMIS_MAX_KEY) return report_bad(l, "the key is longer than 65535 bytes");
+    if (l->value.len > TAMIS_MAX_VALUE) return report_bad(l, "the value is longer than 1 GiB");
     int st = tamis_batch_put(l->batch, NULL, l->key.data, l->key.len, l->value.data, l->value.len);
-    if (st == TAMIS_TOOLARGE) return report_bad(l, "key or value is too long");
     if (st != TAMIS_OK) return cli_failed("load", st, NULL);
     l->pairs++;
     l->bytes += l->key.len + l->value.len;
-    uint64_t most = l->a->batch ? l->a->batch : 1000;
+    uint64_t most = l->a->has_batch ? l->a->batch : 1000;
     if (tamis_batch_count(l->batch) < most && tamis_batch_bytes(l->batch) < (4u << 20)) {
         return EXIT_OK;
     }
@@ -213,13 +218,14 @@ static double seconds(void)
 static void summarise(const loading *l, double took)
 {
     if (l->a->json) {
-        printf("{\"pairs\":%llu,\"bytes\":%llu,\"bad\":%llu,\"seconds\":%.3f}\n",
-               (unsigned long long)l->pairs, (unsigned long long)l->bytes,
-               (unsigned long long)l->bad, took);
+        printf("{\"lines\":%llu,\"pairs\":%llu,\"bytes\":%llu,\"bad\":%llu,\"seconds\":%.3f}\n",
+               (unsigned long long)l->lines, (unsigned long long)l->pairs,
+               (unsigned long long)l->bytes, (unsigned long long)l->bad, took);
     } else if (!l->a->quiet) {
-        printf("%llu pairs, %.1f MB, %llu bad lines, %.2f s, %.0f pairs/s\n",
-               (unsigned long long)l->pairs, (double)l->bytes / 1e6, (unsigned long long)l->bad,
-               took, (double)l->pairs / (took > 0 ? took : 1));
+        double mb = (double)l->bytes / 1e6, s = took > 0 ? took : 1;
+        printf("%llu pairs, %.1f MB, %llu bad lines, %.2f s, %.0f pairs/s, %.1f MB/s\n",
+               (unsigned long long)l->pairs, mb, (unsigned long long)l->bad, took,
+               (double)l->pairs / s, mb / s);
     }
 }
 
@@ -230,7 +236,7 @@ static bool parse_on_error(loading *l)
     if (typed == NULL || strcmp(typed, "stop") == 0) return true;
     l->skip_all = strcmp(typed, "skip") == 0;
     if (l->skip_all) return true;
-    if (cli_size(typed, &n)) {
+    if (cli_number(typed, &n)) {
         l->allowed_bad = n;
         return true;
     }
@@ -259,14 +265,19 @@ int cmd_load(cli_args *a)
     loading l = {.a = a};
     if (!cli_expect(a, 0, 1,
                     "load STORE [FILE|-] [--format tsv|json|nul] [--on-error stop|skip|N]") ||
-        !parse_format(a, &l.format) || !parse_on_error(&l) || !open_input(&l)) {
+        !parse_format(a, "tsv", &l.format) || !parse_on_error(&l)) {
         return EXIT_USAGE;
     }
+    if (a->has_batch && a->batch == 0) return cli_usage("--batch takes a number above 0");
+    if (!open_input(&l)) return EXIT_USAGE;
     // Without a word on it, the log is synced once at the end instead of at each batch.
     if (a->options.sync == TAMIS_SYNC_DEFAULT) a->options.sync = TAMIS_SYNC_NEVER;
     int code = EXIT_FAILED;
     l.batch = tamis_batch_create();
-    l.db = l.batch ? cli_open(a, 0) : NULL;
+    if (l.batch == NULL)
+        cli_failed("load", TAMIS_NOMEM, NULL);
+    else
+        l.db = cli_open(a, 0, &code);
     if (l.db != NULL) {
         tamis_error err;
         double begin = seconds();
@@ -277,7 +288,7 @@ int cmd_load(cli_args *a)
         if (code == EXIT_OK && a->flush && (st = tamis_flush(l.db, NULL, &err)) != TAMIS_OK) {
             code = cli_failed("flush", st, &err);
         }
-        if (l.file_bytes > 0) cli_progress("loading", l.file_bytes, l.file_bytes);
+        cli_progress_end();
         if (code == EXIT_OK && cli_interrupted()) code = EXIT_STOPPED;
         code = cli_close(l.db, code);
         summarise(&l, seconds() - begin);
@@ -299,18 +310,6 @@ typedef struct dumping {
     bool has_nul;
 } dumping;
 
-static void dump_json(FILE *f, const char *name, tamis_slice s)
-{
-    if (text_is_utf8(s.data, s.len)) {
-        fprintf(f, "\"%s\":", name);
-        text_put_json(f, s.data, s.len);
-    } else {
-        fprintf(f, "\"%s_hex\":\"", name);
-        text_put_hex(f, s.data, s.len);
-        fputc('"', f);
-    }
-}
-
 static bool dump_pair(void *ctx, tamis_slice key, tamis_slice value)
 {
     dumping *d = ctx;
@@ -320,11 +319,7 @@ static bool dump_pair(void *ctx, tamis_slice key, tamis_slice value)
         cli_put(d->a, d->f, value.data, value.len);
         fputc('\n', d->f);
     } else if (d->format == JSON) {
-        fputc('{', d->f);
-        dump_json(d->f, "key", key);
-        fputc(',', d->f);
-        dump_json(d->f, "value", value);
-        fputs("}\n", d->f);
+        text_put_json_pair(d->f, key.data, key.len, value.data, value.len);
     } else {
         d->has_nul = (key.len > 0 && memchr(key.data, 0, key.len) != NULL) ||
                      (value.len > 0 && memchr(value.data, 0, value.len) != NULL);
@@ -341,22 +336,26 @@ int cmd_dump(cli_args *a)
 {
     dumping d = {.a = a, .f = stdout};
     if (!cli_expect(a, 0, 1, "dump STORE [FILE|-] [--format tsv|json|nul] [--from K] [--to K]") ||
-        !parse_format(a, &d.format)) {
+        !parse_format(a, a->json ? "json" : "tsv", &d.format)) {
         return EXIT_USAGE;
     }
-    tamis_db *db = cli_open(a, TAMIS_OPEN_EXISTING | TAMIS_OPEN_READONLY);
-    if (db == NULL) return EXIT_FAILED;
+    int code = EXIT_OK;
+    tamis_db *db = cli_open(a, TAMIS_OPEN_EXISTING | TAMIS_OPEN_READONLY, &code);
+    if (db == NULL) return code;
     const char *name = a->rest_count ? a->rest[0] : a->output ? a->output : "-";
     if (strcmp(name, "-") != 0 && (d.f = fopen(name, "w")) == NULL) {
         return cli_close(db, cli_usage("cannot write %s: %s", name, strerror(errno)));
     }
     cli_watch_interrupt();
-    int code = cli_walk(a, db, dump_pair, &d);
+    code = cli_walk(a, db, dump_pair, &d);
     if (d.has_nul) {
         fputs("tamis: a key or value holds a NUL byte: use --format tsv or json\n", stderr);
         code = EXIT_FAILED;
     }
     code = cli_finish_output(d.f, cli_close(db, code));
-    if (d.f != stdout && fclose(d.f) != 0 && code == EXIT_OK) code = EXIT_FAILED;
+    if (d.f != stdout && fclose(d.f) != 0 && code == EXIT_OK) {
+        fprintf(stderr, "tamis: cannot write the output: %s: %s\n", name, strerror(errno));
+        code = EXIT_FAILED;
+    }
     return code;
 }

@@ -2,7 +2,7 @@
 //
 // cmd_report.c - stats, explain, verify, compact, destroy.
 
-#include "cli.h"
+#include "tools/cli.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +55,8 @@ static void show_levels(const char *json)
 
 static void show_filters(tamis_db *db)
 {
-    printf(
-        "\nfilters    keys  bits/key       probes    negatives  false pos.   expected   observed\n");
+    printf("\nfilters    keys  bits/key       probes    negatives  false pos.   expected   observed"
+           "\n");
     for (int l = -1; l < 7; l++) {
         tamis_filter_report r = {.size = sizeof r};
         if (tamis_filter_stats(db, NULL, l, &r, NULL) != TAMIS_OK) continue;
@@ -96,9 +96,15 @@ int cmd_stats(cli_args *a)
     if (!cli_expect(a, 0, 1, "stats STORE [stats|levels|tables|options|memory|filters]")) {
         return EXIT_USAGE;
     }
-    tamis_db *db = cli_open(a, TAMIS_OPEN_EXISTING | TAMIS_OPEN_READONLY);
-    if (db == NULL) return EXIT_FAILED;
+    const char *name, *doc;
+    bool known = a->rest_count == 0;
+    for (size_t i = 0; !known && tamis_property_at(i, &name, &doc) == TAMIS_OK; i++) {
+        known = strcmp(name, a->rest[0]) == 0;
+    }
+    if (!known) return cli_usage("stats has no report \"%s\"; see: tamis help stats", a->rest[0]);
     int code = EXIT_OK;
+    tamis_db *db = cli_open(a, TAMIS_OPEN_EXISTING | TAMIS_OPEN_READONLY, &code);
+    if (db == NULL) return code;
     char *text = property(db, a->rest_count ? a->rest[0] : a->json ? "stats" : "levels");
     if (text == NULL) {
         code = EXIT_FAILED;
@@ -154,8 +160,8 @@ int cmd_explain(cli_args *a)
         text_free(&key);
         return EXIT_USAGE;
     }
-    int code = EXIT_FAILED;
-    tamis_db *db = cli_open(a, TAMIS_OPEN_EXISTING | TAMIS_OPEN_READONLY);
+    int code = EXIT_OK;
+    tamis_db *db = cli_open(a, TAMIS_OPEN_EXISTING | TAMIS_OPEN_READONLY, &code);
     if (db != NULL) {
         explaining e = {a, 0};
         tamis_error err;
@@ -207,7 +213,8 @@ int cmd_verify(cli_args *a)
     cli_watch_interrupt();
     int st =
         tamis_verify_path(a->store, &a->options, show_verify_progress, show_finding, a, &r, &err);
-    if (st == TAMIS_ABORTED) return EXIT_STOPPED;
+    cli_progress_end();
+    if (st == TAMIS_ABORTED) return cli_finish_output(stdout, EXIT_STOPPED);
     if (st != TAMIS_OK && r.damaged == 0) return cli_failed("verify", st, &err);
     if (a->json) {
         printf("{\"files\":%llu,\"blocks\":%llu,\"entries\":%llu,\"damaged\":%llu,"
@@ -227,15 +234,24 @@ int cmd_verify(cli_args *a)
 
 // ---- compact, destroy ---------------------------------------------------------------------------
 
+static bool is_range(const cli_args *a, const text_buf *from, const text_buf *to)
+{
+    size_t n = from->len < to->len ? from->len : to->len;
+    int c = n > 0 ? memcmp(from->data, to->data, n) : 0;
+    if (a->from == NULL || a->to == NULL || to->len == 0 || c < 0) return true;
+    if (c == 0 && from->len <= to->len) return true;
+    cli_usage("--from \"%s\" is behind --to \"%s\"", a->from, a->to);
+    return false;
+}
+
 int cmd_compact(cli_args *a)
 {
     if (!cli_expect(a, 0, 0, "compact STORE [--from K] [--to K]")) return EXIT_USAGE;
     text_buf from = {0}, to = {0};
     int code = EXIT_USAGE;
     if ((a->from == NULL || cli_key(a, a->from, &from)) &&
-        (a->to == NULL || cli_key(a, a->to, &to))) {
-        tamis_db *db = cli_open(a, TAMIS_OPEN_EXISTING);
-        code = EXIT_FAILED;
+        (a->to == NULL || cli_key(a, a->to, &to)) && is_range(a, &from, &to)) {
+        tamis_db *db = cli_open(a, TAMIS_OPEN_EXISTING, &code);
         if (db != NULL) {
             tamis_error err;
             tamis_range range = {{from.data, from.len}, {to.data, to.len}};

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
-#include "cli.h"
+#include "tools/bench.h"
+#include "tools/cli.h"
 
 typedef struct verb {
     const char *name;
@@ -41,6 +41,7 @@ static const verb verbs[] = {
      "nul:  key NUL value NUL\n"
      "--on-error: stop at the first bad line (default), skip them, or stop after N.\n"
      "--batch N pairs a batch (1000). --flush writes all into tables at the end.\n"
+     "--json shows the summary as JSON; it does not choose the format.\n"
      "Without --sync the log is synced once, at the end. ^C ends after the batch at hand.\n"},
     {"dump", cmd_dump, "dump STORE [FILE|-] [--format tsv|json|nul] [--from K] [--to K]",
      "write pairs as load reads them", "Also --prefix, --limit, --reverse, as scan.\n"},
@@ -49,8 +50,8 @@ static const verb verbs[] = {
     {"explain", cmd_explain, "explain STORE KEY", "tell a lookup step by step",
      "Each memtable, table, filter and block that the lookup meets, and what came of it.\n"},
     {"verify", cmd_verify, "verify STORE", "check every byte",
-     "All checksums, the order of keys, every key against its filter, tables against the manifest.\n"
-     "Needs no comparator. Exit code 1 if there is damage.\n"},
+     "All checksums, the order of keys, every key against its filter, tables against the\n"
+     "manifest. Needs no comparator. Exit code 1 if there is damage.\n"},
     {"compact", cmd_compact, "compact STORE [--from K] [--to K]", "rewrite into the last level",
      ""},
     {"destroy", cmd_destroy, "destroy STORE", "delete the files of a store, and no others", ""},
@@ -88,10 +89,13 @@ static int run_help(int argc, char **argv)
     if (v != NULL) {
         printf("usage: tamis %s\n\n%s.\n%s%s", v->usage, v->summary, v->help, COMMON);
     } else if (strcmp(argv[1], "filter") == 0) {
-        puts(
-            "usage: tamis filter [--keys N] (--rate R | --bits B) [--json]\n\n"
-            "What each kind of filter needs for N keys (default 1,000,000): its bits a key, probes\n"
-            "and false-positive rate by the exact formula. --rate takes 0.01 or 1%.");
+        puts("usage: tamis filter [--keys N] (--rate R | --bits B) [--json]\n"
+             "       tamis filter --size SIZE (--keys N | --rate R | --bits B) [--json]\n"
+             "       tamis filter STORE [--json]\n\n"
+             "What each kind of filter needs for N keys (default 1,000,000): bits a key, probes,\n"
+             "bytes, and the false-positive rate by the exact formula. --rate takes 0.01 or 1%;\n"
+             "--size with --rate or --bits tells for how many keys it does, with --keys the rate.\n"
+             "With a store: the filters of its tables, level by level.");
     } else if (strcmp(argv[1], "bench") == 0) {
         char *help[] = {"bench", "--help", NULL};
         return tamis_bench_main(2, help);
@@ -114,10 +118,14 @@ int main(int argc, char **argv)
     }
     if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
         printf("tamis %s, format level %u\n", tamis_version_string(), tamis_format_version());
-        return EXIT_OK;
+        return cli_finish_output(stdout, EXIT_OK);
+    }
+    if (strcmp(name, "bench") == 0) return tamis_bench_main(argc - 1, argv + 1);
+    if (argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0)) {
+        char *help[] = {"help", argv[1], NULL};
+        return cli_finish_output(stdout, run_help(2, help));
     }
     if (strcmp(name, "filter") == 0) return cmd_filter(argc - 1, argv + 1);
-    if (strcmp(name, "bench") == 0) return tamis_bench_main(argc - 1, argv + 1);
     const verb *v = find_verb(name);
     if (v == NULL) return cli_usage("no verb is called %s; see: tamis help", name);
     static cli_args args;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-#include "text.h"
+#include "tools/text.h"
 
 #include <stdlib.h>
 #include <string.h>

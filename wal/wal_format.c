@@ -4,7 +4,7 @@
 #include "base/coding.h"
 #include "base/hash.h"
 
-// ---- The file's header --------------------------------------------------------------------------
+// ---- The file's header -------------------------------------------------------------------------
 
 enum { // offsets of its fields
     AT_MAGIC = 0,
@@ -140,7 +140,7 @@ bool tm_wal_header_was_written(const uint8_t bytes[TM_WAL_HEADER_BYTES])
     return false;
 }
 
-// ---- The header of a record ---------------------------------------------------------------------
+// ---- The header of a record --------------------------------------------------------------------
 
 enum {
     AT_FRAME_LENGTH = 0,

@@ -32,7 +32,7 @@ enum {
 // Required features that this version reads: range deletes, merge operands, expiring entries.
 #define TM_WAL_KNOWN_FEATURES ((uint64_t)0x7)
 
-// ---- The file's header --------------------------------------------------------------------------
+// ---- The file's header -------------------------------------------------------------------------
 
 typedef enum tm_wal_kind { TM_WAL_LOG, TM_WAL_MANIFEST } tm_wal_kind;
 
@@ -61,7 +61,7 @@ int tm_wal_header_decode(const uint8_t bytes[TM_WAL_HEADER_BYTES], tm_wal_kind k
 // would be with one bit flipped.
 bool tm_wal_header_was_written(const uint8_t bytes[TM_WAL_HEADER_BYTES]);
 
-// ---- The header of a record ---------------------------------------------------------------------
+// ---- The header of a record --------------------------------------------------------------------
 
 typedef enum tm_wal_type {
     TM_WAL_WHOLE = 1,

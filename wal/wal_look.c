@@ -7,7 +7,7 @@ enum {
     SECTOR_BYTES = 512
 };
 
-// ---- The window ---------------------------------------------------------------------------------
+// ---- The window --------------------------------------------------------------------------------
 
 int tm_wal_view_open(tm_wal_view *v, tamis_dir *dir, const char *name, const tm_wal_place *place,
                      tamis_error *err)
@@ -68,7 +68,7 @@ static int stretch(tm_wal_view *v, uint64_t offset, uint64_t limit, const uint8_
     return TAMIS_OK;
 }
 
-// ---- One record ---------------------------------------------------------------------------------
+// ---- One record --------------------------------------------------------------------------------
 
 int tm_wal_look_at(tm_wal_view *v, uint64_t offset, uint64_t limit, tm_wal_look *out,
                    tamis_error *err)
@@ -99,7 +99,7 @@ int tm_wal_look_at(tm_wal_view *v, uint64_t offset, uint64_t limit, tm_wal_look 
     return TAMIS_OK;
 }
 
-// ---- Stretches ----------------------------------------------------------------------------------
+// ---- Stretches ---------------------------------------------------------------------------------
 
 int tm_wal_find_header(tm_wal_view *v, uint64_t *offset, uint64_t limit, tm_wal_frame *frame,
                        tamis_error *err)
@@ -140,7 +140,7 @@ int tm_wal_trim_zeros(tm_wal_view *v, uint64_t from, uint64_t limit, uint64_t *e
     return TAMIS_OK;
 }
 
-// ---- One flipped bit ----------------------------------------------------------------------------
+// ---- One flipped bit ---------------------------------------------------------------------------
 
 // Whether the record's part of the sector with its byte number byte is zeros.
 static bool sector_is_lost(const uint8_t *record, size_t n, uint64_t offset, size_t byte)

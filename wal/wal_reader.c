@@ -23,7 +23,7 @@ struct tm_wal_reader {
     pieces pieces;
 };
 
-// ---- Life ---------------------------------------------------------------------------------------
+// ---- Life --------------------------------------------------------------------------------------
 
 int tm_wal_reader_open_blind(tamis_dir *dir, const char *name, uint64_t number, tm_wal_kind kind,
                              const uint8_t store_id[16], tm_wal_reader **out, tamis_error *err)
@@ -92,7 +92,7 @@ const tm_wal_header *tm_wal_reader_header(const tm_wal_reader *r)
     return &r->header;
 }
 
-// ---- Records from pieces ------------------------------------------------------------------------
+// ---- Records from pieces -----------------------------------------------------------------------
 
 // Whether a record may stand where this one does. A piece that is left over from an append that was
 // undone has another sequence number than the piece before it.
@@ -149,7 +149,7 @@ static int add_record(pieces *s, uint64_t offset, const tm_wal_look *look, bool 
     return TAMIS_OK;
 }
 
-// ---- Scan ---------------------------------------------------------------------------------------
+// ---- Scan --------------------------------------------------------------------------------------
 
 static void note_testimony(tm_wal_end *end, const tm_wal_frame *f)
 {
@@ -257,7 +257,7 @@ int tm_wal_reader_scan(tm_wal_reader *r, uint64_t vouched, uint64_t stop_at, tm_
     return judge(r, TM_MIN(vouched, stop_at), limit, offset, &look, end, err);
 }
 
-// ---- Damaged files ------------------------------------------------------------------------------
+// ---- Damaged files -----------------------------------------------------------------------------
 
 int tm_wal_was_begun(tamis_dir *dir, const char *name, uint64_t number, const uint8_t store_id[16],
                      bool *begun, tamis_error *err)

@@ -66,7 +66,7 @@ const tm_wal_header *tm_wal_reader_header(const tm_wal_reader *r);
 int tm_wal_reader_scan(tm_wal_reader *r, uint64_t vouched, uint64_t stop_at, tm_wal_each each,
                        void *ctx, tm_wal_end *end, tamis_error *err) TM_CHECK_RESULT;
 
-// ---- Damaged files ------------------------------------------------------------------------------
+// ---- Damaged files -----------------------------------------------------------------------------
 
 // For a file whose header open found CORRUPT: whether the file itself shows that it had a header.
 // Then this is damage. If not, and nothing else vouches for it, the file was never begun.

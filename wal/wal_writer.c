@@ -35,7 +35,7 @@ struct tm_wal_writer {
     uint64_t manifest, manifest_synced; // manifest_m
 };
 
-// ---- Life ---------------------------------------------------------------------------------------
+// ---- Life --------------------------------------------------------------------------------------
 
 static void reserve_ahead(tm_wal_writer *w, uint64_t need)
 {
@@ -112,7 +112,7 @@ int tm_wal_writer_close(tm_wal_writer *w, tamis_error *err)
     return st;
 }
 
-// ---- What any thread may ask --------------------------------------------------------------------
+// ---- What any thread may ask -------------------------------------------------------------------
 
 uint64_t tm_wal_writer_number(const tm_wal_writer *w)
 {
@@ -165,7 +165,7 @@ static int check_usable(const tm_wal_writer *w, tamis_error *err)
     return st;
 }
 
-// ---- Append -------------------------------------------------------------------------------------
+// ---- Append ------------------------------------------------------------------------------------
 
 // The parts of a payload as one stream.
 typedef struct gather {
@@ -291,7 +291,7 @@ int tm_wal_writer_append(tm_wal_writer *w, const tm_slice *parts, size_t n_parts
     return TAMIS_OK;
 }
 
-// ---- Sync and seal ------------------------------------------------------------------------------
+// ---- Sync and seal -----------------------------------------------------------------------------
 
 static int sync_locked(tm_wal_writer *w, tamis_error *err)
 {

@@ -137,7 +137,8 @@ run 3 "$TAMIS" put "$work/no/such/place" k v
 err_has "$work/no/such"
 mkdir "$work/foreign"
 echo text >"$work/foreign/letter.txt"
-run 3 "$TAMIS" put "$work/foreign" k v
+run 2 "$TAMIS" put "$work/foreign" k v
+err_has letter.txt
 run 3 "$TAMIS" get "$work/foreign" k
 is "$(ls "$work/foreign")" letter.txt 'a foreign folder'
 run 3 "$TAMIS" get "$work/foreign/letter.txt" k

@@ -187,8 +187,9 @@ same "$work/out" "$work/expected"
 
 # ---- 100,000 lines -------------------------------------------------------------------------------
 
-awk 'BEGIN { for (i = 0; i < 100000; i++) printf "key%08d\tvalue of %d\n", (i * 7919) % 100000, i }' \
-    >"$work/many"
+awk 'BEGIN {
+    for (i = 0; i < 100000; i++) printf "key%08d\tvalue of %d\n", (i * 7919) % 100000, i
+}' >"$work/many"
 sort "$work/many" >"$work/sorted"
 run 0 "$TAMIS" load "$work/m" "$work/many" --json --batch 777
 out_has '"pairs":100000'

@@ -104,7 +104,7 @@ rm "$work/copy"/MANIFEST-*
 run 1 "$TAMIS" verify "$work/copy"
 out_has MANIFEST
 run 3 "$TAMIS" verify "$work"
-[ ! -e "$work/LOCK" ] || fail 'verify made a file'
+err_has NOTFOUND
 
 # ---- compact -------------------------------------------------------------------------------------
 
@@ -125,6 +125,11 @@ run 2 "$TAMIS" compact "$s" --prefix a
 err_has --prefix
 run 2 "$TAMIS" compact "$s" --from b --to a
 err_has --from
+
+# A folder that is no store stays as it is.
+mkdir "$work/none"
+run 3 "$TAMIS" verify "$work/none"
+is "$(ls -A "$work/none")" '' 'what verify left in an empty folder'
 
 # ---- destroy -------------------------------------------------------------------------------------
 

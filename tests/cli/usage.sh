@@ -62,7 +62,7 @@ err_has memory_budget
 [ ! -e "$s" ] || fail 'a wrong option made a store'
 run 0 "$TAMIS" put "$s" k v --option filter=none --option block_size=8KiB --budget 8MiB
 run 0 "$TAMIS" stats "$s" options --option filter_bits=12.5 --budget 16MiB
-out_has '"filter_bits":"12.5"'
+out_has '"filter_bits":"12.5'
 out_has '"memory_budget":16777216'
 run 2 "$TAMIS" scan "$s" --budget 99999999999999999999
 err_has 99999999999999999999

@@ -29,13 +29,20 @@ for page in $pages; do
 done >"$work/anchors"
 [ -s "$work/anchors" ] || { echo "no anchors found"; exit 1; }
 
+# What a definition of the name looks like: a function or object at the start of a line, a macro, a
+# struct or enum, a typedef's end, an enumeration's constant, a member of a struct.
+definition() {
+    printf '%s' "^[A-Za-z].*[ *(]$1(\(|;|,| =|\[| \{)"
+    printf '|%s' "^#define $1\b" "^(typedef )?(struct|enum) $1\b" "^\} $1;" \
+        "^ +$1\b( =|,|\$)" "^ +[a-z].*[ *]$1(;|\[)"
+}
+
 bad=0
 while IFS=: read -r page line path name; do
     if [ ! -f "$path" ]; then
         echo "$page:$line: there is no $path"
         bad=1
-    # A function or object at the start of a line, a macro, or a name that is defined.
-    elif ! grep -Eq "^[a-z].*[ *(]$name(\(|;|,| =|\[| \{)|^#define $name\b|^(typedef )?(struct|enum) $name\b|^\} $name;|^ +$name\b( =|,|$)|^ +[a-z].*[ *]$name(;|\[)" "$path"; then
+    elif ! grep -Eq "$(definition "$name")" "$path"; then
         echo "$page:$line: $path defines no $name"
         bad=1
     fi
@@ -44,7 +51,7 @@ done <"$work/anchors"
 # Links and file names. A link is relative to its page, a name in backquotes to the root.
 for page in $pages; do
     folder=$(dirname "$page")
-    grep -on '](\([^)#:]*\))' "$page" | sed 's/^\([0-9]*\):](\(.*\))$/\1 \2/' |
+    grep -on '](\([^):]*\))' "$page" | sed 's/^\([0-9]*\):](\([^#]*\).*)$/\1 \2/' |
         while read -r line target; do
             [ -n "$target" ] || continue
             [ -e "$folder/$target" ] || echo "$page:$line: leads nowhere: $target"

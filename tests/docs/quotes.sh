@@ -20,7 +20,7 @@ awk -v page="$page" '
     /^```$/ && inside {
         inside = 0
         blocks++
-        if (source == "") { print page ":" from ": names no example before this block"; bad = 1; next }
+        if (source == "") { print page ":" from ": names no example before it"; bad = 1; next }
         load(source)
         if (!index(loaded[source], text)) { print page ":" from ": is not in " source; bad = 1 }
         next

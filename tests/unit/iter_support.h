@@ -129,7 +129,7 @@ static inline tm_iter *array_iter_create(const tm_order *order, const entry *ent
     return &a->it;
 }
 
-// ---- An order that is not bytewise --------------------------------------------------------------
+// ---- An order that is not bytewise -------------------------------------------------------------
 
 static inline int compare_reversed(void *ctx, const void *a, size_t alen, const void *b,
                                    size_t blen)
@@ -145,7 +145,7 @@ static inline tm_order order_reversed(void)
     return tm_order_of(&c);
 }
 
-// ---- Sorting entries ----------------------------------------------------------------------------
+// ---- Sorting entries ---------------------------------------------------------------------------
 
 static tm_order entry_order; // qsort passes no context
 

@@ -15,7 +15,7 @@
 
 enum { SEED = 77, BUFFER = 1 << 20, KEY_MAX = 65535 };
 
-// ---- Failing allocations ------------------------------------------------------------------------
+// ---- Failing allocations -----------------------------------------------------------------------
 
 typedef struct gate {
     long left; // so many pass; then one fails, or all if sticky
@@ -35,7 +35,7 @@ static inline bool pass(void *ctx, size_t n)
     return !fails;
 }
 
-// ---- The model: an array, sorted when it is compared --------------------------------------------
+// ---- The model: an array, sorted when it is compared -------------------------------------------
 
 typedef struct item {
     uint8_t *key;
@@ -151,7 +151,7 @@ static inline tm_memtable *create(const tm_order *o, size_t write_buffer)
     return m;
 }
 
-// ---- Kinds of keys ------------------------------------------------------------------------------
+// ---- Kinds of keys -----------------------------------------------------------------------------
 
 typedef struct keys { // makes the i-th key
     const char *name;

@@ -15,7 +15,7 @@
 #include "sstable/table.h"
 #include "sstable/table_writer.h"
 
-// ---- The sorted array ---------------------------------------------------------------------------
+// ---- The sorted array --------------------------------------------------------------------------
 
 typedef struct kit_entry {
     tm_slice key, value; // in the kit's memory
@@ -144,7 +144,7 @@ static inline uint32_t kit_bound(const kit *k, tm_slice key, uint64_t trailer)
     return low;
 }
 
-// ---- The table ----------------------------------------------------------------------------------
+// ---- The table ---------------------------------------------------------------------------------
 
 static inline int kit_read_at(tamis_file *file, uint64_t offset, void *buf, size_t n, size_t *got)
 {
@@ -261,7 +261,7 @@ static inline void kit_bytes(kit *k, uint64_t offset, void *buf, size_t n, bool 
     k->dir->vfs = &k->spied;
 }
 
-// ---- Lookups ------------------------------------------------------------------------------------
+// ---- Lookups -----------------------------------------------------------------------------------
 
 static inline uint64_t kit_hash(const kit *k, tm_slice key)
 {

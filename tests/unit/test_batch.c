@@ -20,7 +20,7 @@ static bool refuse(void *ctx, size_t n)
     return false;
 }
 
-// ---- What is written ----------------------------------------------------------------------------
+// ---- What is written ---------------------------------------------------------------------------
 
 START_TEST(an_empty_batch)
 {
@@ -113,7 +113,7 @@ START_TEST(what_is_written_is_read)
 }
 END_TEST
 
-// ---- Limits and failures ------------------------------------------------------------------------
+// ---- Limits and failures -----------------------------------------------------------------------
 
 static void check_refused(tm_kind kind, tm_slice key, tm_slice value, int status)
 {
@@ -223,7 +223,7 @@ START_TEST(without_memory_nothing_is_added)
 }
 END_TEST
 
-// ---- Damage -------------------------------------------------------------------------------------
+// ---- Damage ------------------------------------------------------------------------------------
 
 // Reads a copy that ends where its memory ends, and gives the number of operations; -1: CORRUPT.
 static int read_all(const uint8_t *bytes, size_t n)

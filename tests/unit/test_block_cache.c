@@ -7,7 +7,7 @@
 #include "base/sync.h"
 #include "sstable/block_cache.h"
 
-// ---- Blocks that know whether they live ---------------------------------------------------------
+// ---- Blocks that know whether they live --------------------------------------------------------
 
 enum { ALIVE = 0x600d, CHILDREN = 16, BLOCK = 1000 };
 
@@ -116,7 +116,7 @@ static void drop_all(tm_cache *c, tm_cache_slot *slots, uint32_t n)
     }
 }
 
-// ---- One block ----------------------------------------------------------------------------------
+// ---- One block ---------------------------------------------------------------------------------
 
 START_TEST(insert_load_drop)
 {
@@ -215,7 +215,7 @@ START_TEST(creation_without_memory)
 }
 END_TEST
 
-// ---- Eviction -----------------------------------------------------------------------------------
+// ---- Eviction ----------------------------------------------------------------------------------
 
 START_TEST(the_budget_holds)
 {
@@ -372,7 +372,7 @@ START_TEST(pins_of_evicted_blocks_count)
 }
 END_TEST
 
-// ---- Children -----------------------------------------------------------------------------------
+// ---- Children ----------------------------------------------------------------------------------
 
 START_TEST(children_leave_before_their_parent)
 {
@@ -460,7 +460,7 @@ START_TEST(a_large_tree_is_dropped_whole)
 }
 END_TEST
 
-// ---- Budget -------------------------------------------------------------------------------------
+// ---- Budget ------------------------------------------------------------------------------------
 
 START_TEST(charges_push_blocks_out)
 {
@@ -493,7 +493,7 @@ START_TEST(charges_push_blocks_out)
 }
 END_TEST
 
-// ---- Readers ------------------------------------------------------------------------------------
+// ---- Readers -----------------------------------------------------------------------------------
 
 typedef struct guest {
     tm_cache_slot *slot;

@@ -63,7 +63,7 @@ static void start(tm_thread *t, void *(*run)(void *), void *arg)
     ck_assert_int_eq(tm_thread_start(t, run, arg, "test", &err), TAMIS_OK);
 }
 
-// ---- One thread ---------------------------------------------------------------------------------
+// ---- One thread --------------------------------------------------------------------------------
 
 START_TEST(synchronize_frees_all_in_order)
 {
@@ -167,7 +167,7 @@ START_TEST(free_functions_may_retire_and_collect)
 }
 END_TEST
 
-// ---- Guests: threads that stay until they are told ----------------------------------------------
+// ---- Guests: threads that stay until they are told ---------------------------------------------
 
 typedef struct guest {
     tm_thread t;
@@ -316,7 +316,7 @@ START_TEST(batches_may_end_in_any_order)
 }
 END_TEST
 
-// ---- Slots --------------------------------------------------------------------------------------
+// ---- Slots -------------------------------------------------------------------------------------
 
 START_TEST(indices_are_small_unique_and_reused)
 {
@@ -389,7 +389,7 @@ START_TEST(without_memory_a_thread_is_not_registered)
 }
 END_TEST
 
-// ---- Fork ---------------------------------------------------------------------------------------
+// ---- Fork --------------------------------------------------------------------------------------
 
 static atomic_bool stop;
 
@@ -488,7 +488,7 @@ START_TEST(a_fork_inside_leaves_the_child_inside)
 }
 END_TEST
 
-// ---- Stress -------------------------------------------------------------------------------------
+// ---- Stress ------------------------------------------------------------------------------------
 
 enum { SHARED = 4, READERS = 3, WRITERS = 2, SWAPS = 15000 };
 

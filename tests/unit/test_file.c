@@ -269,7 +269,7 @@ static void fail_next(int rc)
 
 static const tamis_error untouched = {.code = 77, .message = "untouched"};
 
-// ---- Opening, closing ---------------------------------------------------------------------------
+// ---- Opening, closing --------------------------------------------------------------------------
 
 START_TEST(a_missing_file_is_an_answer)
 {
@@ -331,7 +331,7 @@ START_TEST(a_close_is_final)
 }
 END_TEST
 
-// ---- Reading, writing ---------------------------------------------------------------------------
+// ---- Reading, writing --------------------------------------------------------------------------
 
 START_TEST(pieces_and_interruptions_are_put_together)
 {
@@ -503,7 +503,7 @@ START_TEST(hints_may_be_missing_and_may_fail)
 }
 END_TEST
 
-// ---- Directories --------------------------------------------------------------------------------
+// ---- Directories -------------------------------------------------------------------------------
 
 START_TEST(directories_open_and_close)
 {
@@ -555,7 +555,7 @@ START_TEST(names_are_changed)
 }
 END_TEST
 
-// ---- Whole files --------------------------------------------------------------------------------
+// ---- Whole files -------------------------------------------------------------------------------
 
 START_TEST(a_small_file_is_loaded)
 {

@@ -43,7 +43,7 @@ static void view(const tm_buf *image, tm_filter_view *v, tm_filter_contract *con
     ck_assert_int_eq(tm_filter_view_init(v, tm_buf_slice(image), contract, &err), TAMIS_OK);
 }
 
-// ---- Kinds --------------------------------------------------------------------------------------
+// ---- Kinds -------------------------------------------------------------------------------------
 
 START_TEST(kinds_have_names)
 {
@@ -99,7 +99,7 @@ START_TEST(none_builds_nothing)
 }
 END_TEST
 
-// ---- No key is denied ---------------------------------------------------------------------------
+// ---- No key is denied --------------------------------------------------------------------------
 
 static void check_all_found(tm_filter_kind kind, uint32_t millibits, size_t n)
 {
@@ -189,7 +189,7 @@ START_TEST(a_denied_key_is_noticed)
 }
 END_TEST
 
-// ---- Sizes --------------------------------------------------------------------------------------
+// ---- Sizes -------------------------------------------------------------------------------------
 
 START_TEST(contract_says_how_it_was_built)
 {
@@ -305,7 +305,7 @@ START_TEST(equal_neighbours_count_once)
 }
 END_TEST
 
-// ---- The bits are those of the specification ----------------------------------------------------
+// ---- The bits are those of the specification ---------------------------------------------------
 
 // README.md once more, in the plainest way: bit by bit, arithmetic on 32-bit halves.
 static uint64_t plain_range(uint64_t x, uint64_t n) // floor(x * n / 2^64)
@@ -501,7 +501,7 @@ START_TEST(an_image_may_stand_anywhere)
 }
 END_TEST
 
-// ---- Damage -------------------------------------------------------------------------------------
+// ---- Damage ------------------------------------------------------------------------------------
 
 // The image in memory of exactly its size, so that a sanitizer sees every read beyond it.
 static int try_image(const uint8_t *image, size_t len, bool *answers, size_t n)
@@ -627,7 +627,7 @@ START_TEST(fields_that_do_not_fit)
 }
 END_TEST
 
-// ---- Memory -------------------------------------------------------------------------------------
+// ---- Memory ------------------------------------------------------------------------------------
 
 static bool allow_until(void *ctx, size_t n)
 {

@@ -50,7 +50,7 @@ static tamis_filter_info describe(const tamis_filter *f)
     return info;
 }
 
-// ---- Plan and create ----------------------------------------------------------------------------
+// ---- Plan and create ---------------------------------------------------------------------------
 
 START_TEST(sizes_are_those_of_the_textbook)
 {
@@ -164,7 +164,7 @@ START_TEST(wrong_parameters_are_named)
 }
 END_TEST
 
-// ---- Add and ask --------------------------------------------------------------------------------
+// ---- Add and ask -------------------------------------------------------------------------------
 
 START_TEST(keys_are_found_and_others_rarely)
 {
@@ -316,7 +316,7 @@ START_TEST(another_seed_errs_on_other_keys)
 }
 END_TEST
 
-// ---- Unite --------------------------------------------------------------------------------------
+// ---- Unite -------------------------------------------------------------------------------------
 
 START_TEST(union_and_overlap)
 {
@@ -384,7 +384,7 @@ START_TEST(unequal_shapes_are_not_united)
 }
 END_TEST
 
-// ---- Store and load -----------------------------------------------------------------------------
+// ---- Store and load ----------------------------------------------------------------------------
 
 static uint8_t *stored(const tamis_filter *f, size_t *len)
 {
@@ -564,7 +564,7 @@ START_TEST(what_is_not_understood_is_refused)
 }
 END_TEST
 
-// ---- Memory -------------------------------------------------------------------------------------
+// ---- Memory ------------------------------------------------------------------------------------
 
 static bool allow_until(void *ctx, size_t n)
 {

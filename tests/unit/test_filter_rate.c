@@ -108,7 +108,7 @@ START_TEST(rates_at_ten_bits)
 }
 END_TEST
 
-// ---- The oracle itself --------------------------------------------------------------------------
+// ---- The oracle itself -------------------------------------------------------------------------
 
 static uint64_t hash_constant(void *ctx, uint64_t i)
 {
@@ -152,7 +152,7 @@ START_TEST(a_broken_hash_is_caught)
 }
 END_TEST
 
-// ---- Sizes --------------------------------------------------------------------------------------
+// ---- Sizes -------------------------------------------------------------------------------------
 
 START_TEST(blocked_rate_at_every_number_of_lines)
 {
@@ -231,7 +231,7 @@ START_TEST(bloom_rate_at_every_size)
 }
 END_TEST
 
-// ---- Spread -------------------------------------------------------------------------------------
+// ---- Spread ------------------------------------------------------------------------------------
 
 static void check_even(const uint64_t *counts, size_t cells, uint64_t total, const char *what)
 {
@@ -293,7 +293,7 @@ START_TEST(probes_are_independent)
 }
 END_TEST
 
-// ---- Keys of all sorts --------------------------------------------------------------------------
+// ---- Keys of all sorts -------------------------------------------------------------------------
 
 enum { LONG_KEY = 1 << 20 };
 static uint8_t *long_key; // LONG_KEY bytes, zero but for what a key set writes
@@ -410,7 +410,7 @@ START_TEST(rates_hold_for_the_shortest_and_longest_keys)
 }
 END_TEST
 
-// ---- What the bits tell -------------------------------------------------------------------------
+// ---- What the bits tell ------------------------------------------------------------------------
 
 START_TEST(fill_and_cardinality)
 {

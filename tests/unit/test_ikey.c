@@ -60,7 +60,7 @@ START_TEST(heads_follow_the_order)
 }
 END_TEST
 
-// ---- Separators ---------------------------------------------------------------------------------
+// ---- Separators --------------------------------------------------------------------------------
 
 static const uint8_t alphabet[] = {0x00, 0x01, 0x02, 0xfe, 0xff};
 enum { LETTERS = 5, LONGEST = 4, WORDS = 1 + 5 + 25 + 125 + 625 };
@@ -153,7 +153,7 @@ START_TEST(separators_by_example)
 }
 END_TEST
 
-// ---- Comparators of the application -------------------------------------------------------------
+// ---- Comparators of the application ------------------------------------------------------------
 
 // Descending bytes.
 static int compare_reverse(void *ctx, const void *a, size_t alen, const void *b, size_t blen)
@@ -296,7 +296,7 @@ START_TEST(an_own_separator_is_checked)
 }
 END_TEST
 
-// ---- Hashes, memory -----------------------------------------------------------------------------
+// ---- Hashes, memory ----------------------------------------------------------------------------
 
 static bool deny(void *ctx, size_t n)
 {

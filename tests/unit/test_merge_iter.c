@@ -183,7 +183,7 @@ START_TEST(one_child_stands_for_itself)
 }
 END_TEST
 
-// ---- Passing over a child's entries -------------------------------------------------------------
+// ---- Passing over a child's entries ------------------------------------------------------------
 
 static bool is_passed(const scene *s, const entry *e, size_t child, const tm_slice *to, bool back)
 {
@@ -230,7 +230,7 @@ START_TEST(a_child_is_skipped_and_no_other)
 }
 END_TEST
 
-// ---- Failures -----------------------------------------------------------------------------------
+// ---- Failures ----------------------------------------------------------------------------------
 
 START_TEST(a_failing_child_fails_the_merge)
 {

@@ -18,7 +18,7 @@ static tm_sched *create(uint32_t threads, uint64_t seed)
     return s;
 }
 
-// ---- Step mode ----------------------------------------------------------------------------------
+// ---- Step mode ---------------------------------------------------------------------------------
 
 typedef struct note { // writes its name down
     tm_job job;
@@ -173,7 +173,7 @@ START_TEST(destroy_cancels)
 }
 END_TEST
 
-// ---- Threads ------------------------------------------------------------------------------------
+// ---- Threads -----------------------------------------------------------------------------------
 
 typedef struct gate_job { // stays inside until the gate opens
     tm_job job;
@@ -485,7 +485,7 @@ START_TEST(a_drain_notices_every_cancel)
 }
 END_TEST
 
-// ---- Failures -----------------------------------------------------------------------------------
+// ---- Failures ----------------------------------------------------------------------------------
 
 static bool deny(void *ctx, size_t n)
 {

@@ -33,7 +33,7 @@ static const kit_shape shapes[] = {
 };
 enum { SHAPES = TM_COUNT(shapes), NUMBERS = 0, ONE_PARTITION = 1, VERSIONS = 5, RANGES = 9 };
 
-// ---- Right answers ------------------------------------------------------------------------------
+// ---- Right answers -----------------------------------------------------------------------------
 
 // Keys at, just below, just above each key there is: so at every bound of blocks and partitions.
 static void get_around(kit *k, const kit_entry *e, tm_random *r, tm_read_counts *counts)
@@ -281,7 +281,7 @@ START_TEST(explain_is_told_each_step)
 }
 END_TEST
 
-// ---- Range deletes ------------------------------------------------------------------------------
+// ---- Range deletes -----------------------------------------------------------------------------
 
 static uint64_t cover_of(kit *k, tm_read_mode mode, const char *key, uint64_t seq)
 {
@@ -335,7 +335,7 @@ START_TEST(range_deletes)
 }
 END_TEST
 
-// ---- Filters that cannot be used ----------------------------------------------------------------
+// ---- Filters that cannot be used ---------------------------------------------------------------
 
 // Calls change for each filter frame of the file, and writes it back.
 static uint32_t each_filter(kit *k, void (*change)(kit *k, uint8_t *frame, uint64_t offset))
@@ -449,7 +449,7 @@ START_TEST(a_filter_that_hides_keys_is_found_out)
 }
 END_TEST
 
-// ---- Insight ------------------------------------------------------------------------------------
+// ---- Insight -----------------------------------------------------------------------------------
 
 START_TEST(offsets_ascend_with_keys)
 {
@@ -524,7 +524,7 @@ START_TEST(properties_filter_and_verify)
 }
 END_TEST
 
-// ---- Threads ------------------------------------------------------------------------------------
+// ---- Threads -----------------------------------------------------------------------------------
 
 typedef struct worker {
     kit *k;

@@ -9,7 +9,7 @@
 #include "base/sync.h"
 #include "sstable/table_cache.h"
 
-// ---- Files in memory, with a limit of descriptors -----------------------------------------------
+// ---- Files in memory, with a limit of descriptors ----------------------------------------------
 
 enum { FILES = 40 };
 
@@ -94,7 +94,7 @@ static tm_file *take(uint64_t i)
 
 static void give(uint64_t i) { tm_table_cache_release(cache, places[i]); }
 
-// ---- Tests --------------------------------------------------------------------------------------
+// ---- Tests -------------------------------------------------------------------------------------
 
 START_TEST(names)
 {

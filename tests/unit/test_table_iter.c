@@ -51,7 +51,7 @@ static void check_at(const kit *k, const tm_iter *it, uint32_t i)
     ck_assert(tm_slice_equal(it->value, k->entries[i].value));
 }
 
-// ---- Walks --------------------------------------------------------------------------------------
+// ---- Walks -------------------------------------------------------------------------------------
 
 static void walk_both_ways(kit *k, tm_iter *it)
 {
@@ -157,7 +157,7 @@ START_TEST(seeks_at_every_entry)
 }
 END_TEST
 
-// ---- Reading ahead and memory -------------------------------------------------------------------
+// ---- Reading ahead and memory ------------------------------------------------------------------
 
 START_TEST(sequential_walks_read_ahead)
 {
@@ -293,7 +293,7 @@ START_TEST(values_stay_while_the_iterator_stands)
 }
 END_TEST
 
-// ---- Damage and failures ------------------------------------------------------------------------
+// ---- Damage and failures -----------------------------------------------------------------------
 
 static const kit_shape small_shape = {
     "small", 24, 2, 0, 24, 128, 64, 80, TM_COMPRESSION_LZ4, TM_FILTER_BLOCKED, 10000, false, true,
@@ -403,7 +403,7 @@ START_TEST(each_allocation_fails_once)
 }
 END_TEST
 
-// ---- Threads ------------------------------------------------------------------------------------
+// ---- Threads -----------------------------------------------------------------------------------
 
 typedef struct worker {
     kit *k;

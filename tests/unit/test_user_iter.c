@@ -9,7 +9,7 @@
 
 enum { SOURCES_MAX = 6, OPS_MAX = 1500 };
 
-// ---- The model: what happened, in order ---------------------------------------------------------
+// ---- The model: what happened, in order --------------------------------------------------------
 
 typedef struct op {
     tm_kind kind;
@@ -139,7 +139,7 @@ static void close_scene(scene *s)
     for (size_t c = 0; c < s->sources; c++) tm_range_set_deinit(&s->sets[c]);
 }
 
-// ---- Walking ------------------------------------------------------------------------------------
+// ---- Walking -----------------------------------------------------------------------------------
 
 static void check_at(const scene *s, size_t at)
 {
@@ -223,7 +223,7 @@ static void walk(scene *s, tm_random *r, int steps)
     check_at(s, SIZE_MAX);
 }
 
-// ---- Scenes -------------------------------------------------------------------------------------
+// ---- Scenes ------------------------------------------------------------------------------------
 
 static void letters(char *out, size_t max, tm_random *r)
 {
@@ -464,7 +464,7 @@ START_TEST(bounds_and_prefixes)
 }
 END_TEST
 
-// ---- Failures -----------------------------------------------------------------------------------
+// ---- Failures ----------------------------------------------------------------------------------
 
 static void set_small(scene *s, tm_kind middle)
 {

@@ -7,7 +7,7 @@
 
 enum { PAGE = 4096, SECTOR = 512, SEEDS = 600 };
 
-// ---- Outcomes -----------------------------------------------------------------------------------
+// ---- Outcomes ----------------------------------------------------------------------------------
 
 typedef struct outcomes {
     char text[64][128];
@@ -46,7 +46,7 @@ static void outcomes_check(const outcomes *o, const char *const *allowed)
     }
 }
 
-// ---- Looking at what is left --------------------------------------------------------------------
+// ---- Looking at what is left -------------------------------------------------------------------
 
 // "a=1 c=3": name and content of those that are there, in the order given.
 static const char *contents(tamis_dir *dir, const char *names)
@@ -124,7 +124,7 @@ static const char *look_contents(disk *d)
     return contents(d->root, "abcdef");
 }
 
-// ---- Pages and sizes ----------------------------------------------------------------------------
+// ---- Pages and sizes ---------------------------------------------------------------------------
 
 // One durable page 'a', overwritten by 'b', and one of 'c' behind it.
 static void make_two_pages(disk *d, tamis_file **file)
@@ -290,7 +290,7 @@ START_TEST(data_is_durable_by_file_whatever_its_name)
 }
 END_TEST
 
-// ---- Torn pages ---------------------------------------------------------------------------------
+// ---- Torn pages --------------------------------------------------------------------------------
 
 // Where a page turns from x to y: 0 if all is y, PAGE if all is x, -1 if it does so more than once.
 static int turns_at(const char *page, char x, char y)
@@ -365,7 +365,7 @@ START_TEST(nothing_is_torn_where_all_is_synced)
 }
 END_TEST
 
-// ---- Failed syncs -------------------------------------------------------------------------------
+// ---- Failed syncs ------------------------------------------------------------------------------
 
 static void fail_next(disk *d, int error)
 {
@@ -426,7 +426,7 @@ START_TEST(a_failed_directory_sync_leaves_things_pending)
 }
 END_TEST
 
-// ---- Entries ------------------------------------------------------------------------------------
+// ---- Entries -----------------------------------------------------------------------------------
 
 static void make_three_changes(disk *d, tamis_file **file)
 {
@@ -543,7 +543,7 @@ START_TEST(content_and_name_are_two_things)
 }
 END_TEST
 
-// ---- Several directories ------------------------------------------------------------------------
+// ---- Several directories -----------------------------------------------------------------------
 
 static const char *look_two(disk *d)
 {

@@ -4,7 +4,7 @@
 // becomes of handles in a crash. What a crash leaves of files is in test_vfs_crash.c.
 #include "tests/unit/vfs_support.h"
 
-// ---- One call of each kind ----------------------------------------------------------------------
+// ---- One call of each kind ---------------------------------------------------------------------
 
 // What the calls work on: two files, two directories, a free lock, and what they make.
 typedef struct stage {
@@ -180,7 +180,7 @@ static const char *describe(const env *e)
     return state;
 }
 
-// ---- Counting and failing -----------------------------------------------------------------------
+// ---- Counting and failing ----------------------------------------------------------------------
 
 START_TEST(each_call_counts_once)
 {
@@ -292,7 +292,7 @@ START_TEST(a_cut_call_does_half)
 }
 END_TEST
 
-// ---- Handles after a crash ----------------------------------------------------------------------
+// ---- Handles after a crash ---------------------------------------------------------------------
 
 START_TEST(handles_die_in_a_crash)
 {
@@ -351,7 +351,7 @@ START_TEST(locks_are_gone_after_a_crash)
 }
 END_TEST
 
-// ---- Room ---------------------------------------------------------------------------------------
+// ---- Room --------------------------------------------------------------------------------------
 
 enum { PAGE = 4096 };
 
@@ -484,7 +484,7 @@ START_TEST(room_after_a_crash)
 }
 END_TEST
 
-// ---- Clock, randomness, life --------------------------------------------------------------------
+// ---- Clock, randomness, life -------------------------------------------------------------------
 
 START_TEST(time_and_chance_are_the_same_every_time)
 {

@@ -36,7 +36,7 @@ static size_t open_descriptors(void)
     return count;
 }
 
-// ---- What may stand under a name ----------------------------------------------------------------
+// ---- What may stand under a name ---------------------------------------------------------------
 
 static int try_open(env *e, const char *name, uint32_t mode)
 {
@@ -144,7 +144,7 @@ START_TEST(the_store_itself_may_be_behind_a_link)
 }
 END_TEST
 
-// ---- Modes and descriptors ----------------------------------------------------------------------
+// ---- Modes and descriptors ---------------------------------------------------------------------
 
 static unsigned mode_of(const env *e, const char *name)
 {
@@ -274,7 +274,7 @@ START_TEST(write_errors_are_told)
 }
 END_TEST
 
-// ---- Locks among processes ----------------------------------------------------------------------
+// ---- Locks among processes ---------------------------------------------------------------------
 
 typedef struct lock_case {
     env *e;
@@ -403,7 +403,7 @@ START_TEST(a_shared_lock_needs_no_right_to_write)
 }
 END_TEST
 
-// ---- Kernels that lack something ----------------------------------------------------------------
+// ---- Kernels that lack something ---------------------------------------------------------------
 
 // From now on the system call nr answers error in this process; with arg >= 0 only where that
 // argument has the value. False if the sandbox does not allow filters.
@@ -581,7 +581,7 @@ START_TEST(kernels_that_lack_a_call)
 }
 END_TEST
 
-// ---- A lock file that is replaced ---------------------------------------------------------------
+// ---- A lock file that is replaced --------------------------------------------------------------
 
 typedef struct churn {
     env *e;

@@ -3,7 +3,7 @@
 // Record files: what is written comes back, and the bytes are those of docs/format.md.
 #include "wal_support.h"
 
-// ---- Round trips --------------------------------------------------------------------------------
+// ---- Round trips -------------------------------------------------------------------------------
 
 static const size_t sizes[] = {
     0,           1,           2,       49,          50,          113,         114,
@@ -132,7 +132,7 @@ START_TEST(room_is_reserved_in_steps)
 }
 END_TEST
 
-// ---- Manifest fields, syncs, seals --------------------------------------------------------------
+// ---- Manifest fields, syncs, seals -------------------------------------------------------------
 
 START_TEST(manifest_is_told_when_it_is_news)
 {
@@ -245,7 +245,7 @@ START_TEST(seal_of_an_empty_manifest)
 }
 END_TEST
 
-// ---- Reading on purpose less than all -----------------------------------------------------------
+// ---- Reading on purpose less than all ----------------------------------------------------------
 
 START_TEST(nothing_behind_the_end_that_is_told)
 {
@@ -307,7 +307,7 @@ START_TEST(callback_ends_the_scan)
 }
 END_TEST
 
-// ---- The file's header --------------------------------------------------------------------------
+// ---- The file's header -------------------------------------------------------------------------
 
 static int open_number(uint64_t number, tm_wal_kind kind, const uint8_t *store_id)
 {
@@ -386,7 +386,7 @@ START_TEST(header_of_another_version)
 }
 END_TEST
 
-// ---- The bytes ----------------------------------------------------------------------------------
+// ---- The bytes ---------------------------------------------------------------------------------
 
 START_TEST(bytes_are_those_of_the_format)
 {

@@ -3,7 +3,7 @@
 // Torn or rotten: what a reader makes of record files with wrong, missing and foreign bytes.
 #include "wal_support.h"
 
-// ---- One wrong bit ------------------------------------------------------------------------------
+// ---- One wrong bit -----------------------------------------------------------------------------
 
 // Flips each bit of the file; all must be told as damage, with what was read before it.
 static void ck_every_bit_is_told(const tm_buf *file)
@@ -129,7 +129,7 @@ START_TEST(a_lost_sector_may_look_like_one_bit)
 }
 END_TEST
 
-// ---- Cut off ------------------------------------------------------------------------------------
+// ---- Cut off -----------------------------------------------------------------------------------
 
 static void ck_cut_at(uint64_t length, uint64_t vouched)
 {
@@ -247,7 +247,7 @@ START_TEST(a_large_payload_cut_between_its_pieces)
 }
 END_TEST
 
-// ---- Tears and holes ----------------------------------------------------------------------------
+// ---- Tears and holes ---------------------------------------------------------------------------
 
 START_TEST(noise_in_the_last_record_is_a_tear)
 {
@@ -414,7 +414,7 @@ START_TEST(a_hole_of_pages_in_a_long_log)
 }
 END_TEST
 
-// ---- Bytes of other files, places and appends ---------------------------------------------------
+// ---- Bytes of other files, places and appends --------------------------------------------------
 
 // Puts the header of the small log before records that were written for another file or store.
 static void ck_foreign(uint64_t number, uint8_t store)
@@ -531,7 +531,7 @@ START_TEST(pieces_of_two_appends_are_not_mixed)
 }
 END_TEST
 
-// ---- Headers that lie ---------------------------------------------------------------------------
+// ---- Headers that lie --------------------------------------------------------------------------
 
 START_TEST(records_that_contradict_themselves)
 {

@@ -5,7 +5,7 @@
 
 #include "base/sync.h"
 
-// ---- Appends ------------------------------------------------------------------------------------
+// ---- Appends -----------------------------------------------------------------------------------
 
 // Appends with call number fail_at of the file system failing; what was said to be there must be
 // there, and nothing else.
@@ -300,7 +300,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-// ---- Threads ------------------------------------------------------------------------------------
+// ---- Threads -----------------------------------------------------------------------------------
 
 typedef struct shared {
     tm_wal_writer *w;

@@ -4,7 +4,7 @@
 // damaged ones.
 #include "wal_support.h"
 
-// ---- Salvage, and headers of files --------------------------------------------------------------
+// ---- Salvage, and headers of files -------------------------------------------------------------
 
 START_TEST(salvage_loses_only_what_is_unreadable)
 {
@@ -148,7 +148,7 @@ START_TEST(a_failed_read_is_not_damage)
 }
 END_TEST
 
-// ---- Crashes ------------------------------------------------------------------------------------
+// ---- Crashes -----------------------------------------------------------------------------------
 
 // A writer's life of random appends, syncs and seals, with one call of the file system failing in
 // between, then a crash. What is read must be a prefix of the good appends, with all that were

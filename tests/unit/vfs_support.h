@@ -71,7 +71,7 @@ static inline int run_child(void (*run)(void *arg), void *arg)
     return status;
 }
 
-// ---- One file system under test -----------------------------------------------------------------
+// ---- One file system under test ----------------------------------------------------------------
 
 enum { POSIX = 0, MEMORY = 1, KINDS = 2 };
 
@@ -108,7 +108,7 @@ static inline void env_close(env *e)
     tamis_vfs_free(e->memory);
 }
 
-// ---- Short ways ---------------------------------------------------------------------------------
+// ---- Short ways --------------------------------------------------------------------------------
 
 static inline tamis_file *open_file(tamis_dir *dir, const char *name, uint32_t mode)
 {
@@ -201,7 +201,7 @@ static inline const char *text_of(tamis_dir *dir, const char *name)
     return out;
 }
 
-// ---- A file system that crashes -----------------------------------------------------------------
+// ---- A file system that crashes ----------------------------------------------------------------
 
 typedef struct disk {
     tamis_vfs *vfs;

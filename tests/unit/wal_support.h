@@ -79,7 +79,7 @@ static inline void make_durable_name(void)
     tm_dir_close(parent);
 }
 
-// ---- Writing ------------------------------------------------------------------------------------
+// ---- Writing -----------------------------------------------------------------------------------
 
 static inline tm_wal_writer *new_log(uint64_t reserve_bytes)
 {
@@ -119,7 +119,7 @@ static inline void close_log(tm_wal_writer *w)
     CK_OK(tm_wal_writer_close(w, err));
 }
 
-// ---- The file's bytes ---------------------------------------------------------------------------
+// ---- The file's bytes --------------------------------------------------------------------------
 
 static inline tm_buf load_file(const char *name)
 {
@@ -179,7 +179,7 @@ static inline size_t spell_record(uint8_t *out, uint64_t offset, unsigned type, 
     return h + payload.len;
 }
 
-// ---- Reading ------------------------------------------------------------------------------------
+// ---- Reading -----------------------------------------------------------------------------------
 
 enum { MAX_RECORDS = 4096, MAX_LOST = 64 };
 
@@ -319,7 +319,7 @@ static inline void ck_small_prefix(size_t n)
     for (size_t i = 0; i < n; i++) ck_record(i, small_sizes[i], i);
 }
 
-// ---- Failing allocations ------------------------------------------------------------------------
+// ---- Failing allocations -----------------------------------------------------------------------
 
 typedef struct denial {
     uint64_t seen, deny; // the one of this number is refused; 0: none
