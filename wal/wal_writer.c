@@ -104,6 +104,10 @@ no_sync_m:
 int tm_wal_writer_close(tm_wal_writer *w, tamis_error *err)
 {
     if (w == NULL) return TAMIS_OK;
+    uint64_t end = tm_wal_writer_end(w);
+    if (w->reserved > end && !tm_wal_writer_broken(w) && !tm_wal_writer_poisoned(w)) {
+        TM_IGNORE(tm_file_truncate(&w->file, end, NULL)); // gives the room behind it back
+    }
     int st = tm_file_close(&w->file, err);
     tm_mutex_deinit(&w->manifest_m);
     tm_mutex_deinit(&w->sync_m);
