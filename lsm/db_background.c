@@ -13,7 +13,7 @@
 
 #include "lsm/db.h"
 
-enum { RETRY_MS = 50, RETRY_SHIFT_MAX = 4, IDLE_SEAL_MS = 100, TICK_MS = 50 };
+enum { RETRY_MS = 50, RETRY_SHIFT_MAX = 4, IDLE_SEAL_MS = 100, TICK_MS = 50, REST_TICK_MS = 800 };
 
 uint64_t tm_db_now_ns(const struct tamis_db *db)
 {
@@ -163,7 +163,8 @@ static int seal_log(struct tamis_db *db, void *arg, tamis_error *err)
 }
 
 // A log that was synced and then left alone gets a seal, so that its end is told from a tear.
-static void seal_when_idle(struct tamis_db *db, uint64_t *seen_end, uint64_t *idle_since)
+// True: it should be asked again soon.
+static bool seal_when_idle(struct tamis_db *db, uint64_t *seen_end, uint64_t *idle_since)
 {
     tm_mutex_lock(&db->log_m);
     uint64_t end = tm_wal_writer_end(db->log), number = tm_wal_writer_number(db->log);
@@ -171,16 +172,19 @@ static void seal_when_idle(struct tamis_db *db, uint64_t *seen_end, uint64_t *id
     tm_mutex_unlock(&db->log_m);
     uint64_t mark = end ^ (number << 40), now = tm_db_now_ns(db);
     if (mark != *seen_end || !synced) {
+        bool grew = mark != *seen_end;
         *seen_end = mark;
         *idle_since = now;
-        return;
+        return grew;
     }
-    if (*idle_since == 0 || now - *idle_since < (uint64_t)IDLE_SEAL_MS * 1000000) return;
+    if (*idle_since == 0) return false; // sealed
+    if (now - *idle_since < (uint64_t)IDLE_SEAL_MS * 1000000) return true;
     (void)!tm_db_as_leader(db, seal_log, NULL, NULL);
     tm_mutex_lock(&db->log_m);
     *seen_end = tm_wal_writer_end(db->log) ^ (tm_wal_writer_number(db->log) << 40);
     tm_mutex_unlock(&db->log_m);
-    *idle_since = 0; // sealed: nothing to do until it grows again
+    *idle_since = 0; // nothing to do until it grows again
+    return false;
 }
 
 static void sync_when_due(struct tamis_db *db)
@@ -192,21 +196,30 @@ static void sync_when_due(struct tamis_db *db)
     }
 }
 
+// Ticks often while something happens, and more and more seldom at rest: hundreds of idle stores
+// cost next to nothing. A write that waits for an interval sync wakes it.
 static void *run_timer(void *arg)
 {
     struct tamis_db *db = arg;
     uint64_t seen_end = 0, idle_since = 0;
-    uint64_t tick_us =
-        TM_MIN((uint64_t)TICK_MS, TM_MAX(db->config.sync_interval_ms / 2, (uint64_t)1)) * 1000;
+    uint64_t least_us =
+        TM_MIN((uint64_t)TICK_MS, TM_MAX(db->config.sync_interval_ms / 2, 1u)) * 1000;
+    uint64_t tick_us = least_us;
     tm_mutex_lock(&db->mu.m);
     while (!db->mu.closing) {
+        // Looked at under mu, under which who sets it signals: no wake-up is missed.
+        if (atomic_load_explicit(&db->unsynced_since_ns, memory_order_relaxed) != 0) {
+            tick_us = least_us;
+        }
         tm_cond_wait_us(&db->timer_wake, &db->mu.m, tick_us);
         if (db->mu.closing) break;
         tm_db_schedule(db);
+        bool busy = tm_db_work_due(db);
         tm_mutex_unlock(&db->mu.m);
         sync_when_due(db);
-        seal_when_idle(db, &seen_end, &idle_since);
+        busy = seal_when_idle(db, &seen_end, &idle_since) || busy;
         tm_epoch_collect();
+        tick_us = busy ? least_us : TM_MIN(tick_us * 2, (uint64_t)REST_TICK_MS * 1000);
         tm_mutex_lock(&db->mu.m);
     }
     tm_mutex_unlock(&db->mu.m);

@@ -545,8 +545,7 @@ int tm_db_recover(struct tamis_db *db, const struct tm_folder *files, tamis_erro
     TM_GOTO(open_logs(&r, err));
     TM_GOTO(replay_logs(&r, err));
     if (!db->readonly) {
-        TM_GOTO(flush_replayed(&r, err));
-        if (r.out_count > 0) TM_GOTO(tm_dir_sync(db->dir, err));
+        TM_GOTO(flush_replayed(&r, err)); // begin_anew syncs the folder before it names them
         TM_GOTO(add_replayed(&r, err));
         switched = true; // from here on the new manifest may be in force and name the new tables
         TM_GOTO(begin_anew(db, err));

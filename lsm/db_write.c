@@ -329,6 +329,9 @@ static int sync_group(struct tamis_db *db, const group *g, tamis_error *err)
     uint64_t since = atomic_load_explicit(&db->unsynced_since_ns, memory_order_relaxed);
     if (since == 0) {
         atomic_store_explicit(&db->unsynced_since_ns, now, memory_order_seq_cst);
+        tm_mutex_lock(&db->mu.m); // once an interval: the timer may be resting
+        tm_cond_signal(&db->timer_wake);
+        tm_mutex_unlock(&db->mu.m);
         return TAMIS_OK;
     }
     if (now - since < 2 * db->config.sync_interval_ms * 1000000) return TAMIS_OK;
