@@ -48,5 +48,15 @@ static inline TM_CHECK_RESULT int tm_buf_set(tm_buf *b, tm_slice s)
     b->len = s.len;
     return TAMIS_OK;
 }
+// A C string: the bytes of s and a NUL. tm_buf_text is the slice without it.
+static inline TM_CHECK_RESULT int tm_buf_set_text(tm_buf *b, tm_slice s)
+{
+    TM_TRY(tm_buf_set(b, s));
+    return tm_buf_append(b, "", 1);
+}
+static inline tm_slice tm_buf_text(const tm_buf *b)
+{
+    return tm_slice_of(b->data, b->len > 0 ? b->len - 1 : 0);
+}
 
 #endif // TM_BUF_H

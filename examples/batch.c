@@ -48,7 +48,7 @@ int main(void)
     tamis_error err = {0};
     tamis_db *db;
     must(tamis_open("batch.db", NULL, &db, &err), &err);
-    tamis_batch *b = tamis_batch_create();
+    tamis_batch *b = tamis_batch_create(db, 0);
     if (b == NULL) return 1; // out of memory
     move_money(db, b);
     show(db);

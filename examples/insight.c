@@ -5,7 +5,6 @@
 // Prints:
 // > 1000 lookups of absent keys, 1000 filter checks
 // > data blocks read are as many as false positives: yes
-// > memtable: no
 // > filter: no
 // > explain: NOTFOUND
 

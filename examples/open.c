@@ -21,7 +21,7 @@ static void show_value(tamis_db *db, const char *name, char *buf, size_t cap)
 {
     tamis_error err;
     size_t len;
-    must(tamis_get_option(db, name, buf, cap, &len, &err), &err);
+    must(tamis_get_option(db, NULL, name, buf, cap, &len, &err), &err);
 }
 
 int main(void)

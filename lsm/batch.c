@@ -4,9 +4,8 @@
 #include "base/mem.h"
 
 enum {
-    FAMILY_FOLLOWS = 0x80, // in the byte of the kind
-    FAMILY_BYTES = 5,      // longest varint of 32 bits
-    EXPIRY_BYTES = 8       // stand in front of an expiring value
+    FAMILY_BYTES = 5, // longest varint of 32 bits
+    EXPIRY_BYTES = 8  // stand in front of an expiring value
 };
 
 // ---- Kinds -------------------------------------------------------------------------------------
@@ -46,13 +45,6 @@ void tm_batch_deinit(tamis_batch *b)
     tm_batch_init(b);
 }
 
-int tm_family_id_of(const tamis_cf *cf, uint32_t *id)
-{
-    if (cf != NULL) return TAMIS_INVALID;
-    *id = 0;
-    return TAMIS_OK;
-}
-
 static int check(tm_kind kind, tm_slice key, tm_slice value, tamis_error *err)
 {
     if (!in_batches(kind)) {
@@ -87,7 +79,7 @@ static int append(tamis_batch *b, uint32_t family, tm_kind kind, tm_slice key, t
     uint8_t *p = b->rep.data + b->rep.len;
     *p++ = (uint8_t)kind;
     if (family != b->family) {
-        p[-1] |= FAMILY_FOLLOWS;
+        p[-1] |= TM_BATCH_FAMILY_FOLLOWS;
         p = tm_put_varint(p, family);
         b->family = family;
     }
@@ -100,6 +92,7 @@ static int append(tamis_batch *b, uint32_t family, tm_kind kind, tm_slice key, t
         p += value.len;
     }
     b->rep.len = (size_t)(p - b->rep.data);
+    b->foreign = b->foreign || family != 0;
     b->count++;
     b->data += key.len + value.len;
     return TAMIS_OK;
@@ -112,6 +105,21 @@ int tm_batch_add(tamis_batch *b, uint32_t family, tm_kind kind, tm_slice key, tm
     b->status = check(kind, key, value, &b->error);
     if (b->status == TAMIS_OK) b->status = append(b, family, kind, key, value);
     return b->status;
+}
+
+tm_batch_mark tm_batch_mark_of(const tamis_batch *b)
+{
+    return (tm_batch_mark){b->rep.len, b->data, b->count, b->family, b->foreign, b->status};
+}
+
+void tm_batch_return(tamis_batch *b, const tm_batch_mark *m)
+{
+    b->rep.len = m->rep_len;
+    b->data = m->data;
+    b->count = m->count;
+    b->family = m->family;
+    b->foreign = m->foreign;
+    b->status = m->status;
 }
 
 // ---- Reading -----------------------------------------------------------------------------------
@@ -133,8 +141,8 @@ int tm_batch_reader_next(tm_batch_reader *r, tm_batch_op *op)
     if (c->bad) return bad_operation();
     if (tm_cursor_left(c) == 0) return TAMIS_NOTFOUND;
     uint8_t first = tm_read8(c);
-    uint64_t family = first & FAMILY_FOLLOWS ? tm_read_varint(c) : r->family;
-    tm_kind kind = (tm_kind)(first & ~FAMILY_FOLLOWS);
+    uint64_t family = first & TM_BATCH_FAMILY_FOLLOWS ? tm_read_varint(c) : r->family;
+    tm_kind kind = (tm_kind)(first & ~TM_BATCH_FAMILY_FOLLOWS);
     tm_slice value = tm_slice_of(NULL, 0);
     tm_slice key = tm_read_slice(c);
     if (in_batches(kind) && has_value(kind)) value = tm_read_slice(c);
@@ -146,58 +154,4 @@ int tm_batch_reader_next(tm_batch_reader *r, tm_batch_op *op)
     r->family = (uint32_t)family;
     *op = (tm_batch_op){r->family, kind, key, value};
     return TAMIS_OK;
-}
-
-// ---- The public batch --------------------------------------------------------------------------
-
-tamis_batch *tamis_batch_create(void)
-{
-    tamis_batch *b = tm_alloc(sizeof(*b));
-    if (b != NULL) tm_batch_init(b);
-    return b;
-}
-
-void tamis_batch_free(tamis_batch *b)
-{
-    if (b == NULL) return;
-    tm_batch_deinit(b);
-    tm_free(b);
-}
-
-void tamis_batch_clear(tamis_batch *b)
-{
-    tm_buf rep = b->rep; // its memory stays
-    tm_buf_clear(&rep);
-    tm_batch_init(b);
-    b->rep = rep;
-}
-
-static int add_to_family(tamis_batch *b, tamis_cf *cf, tm_kind kind, tm_slice key, tm_slice value)
-{
-    uint32_t family = 0;
-    if (b->status == TAMIS_OK && tm_family_id_of(cf, &family) != TAMIS_OK) {
-        b->status = tm_fail(&b->error, TAMIS_INVALID, "cf is no family of a store");
-    }
-    return tm_batch_add(b, family, kind, key, value);
-}
-
-int tamis_batch_put(tamis_batch *b, tamis_cf *cf, const void *key, size_t klen, const void *val,
-                    size_t vlen)
-{
-    return add_to_family(b, cf, TM_KIND_PUT, tm_slice_of(key, klen), tm_slice_of(val, vlen));
-}
-
-int tamis_batch_delete(tamis_batch *b, tamis_cf *cf, const void *key, size_t klen)
-{
-    return add_to_family(b, cf, TM_KIND_DELETE, tm_slice_of(key, klen), tm_slice_of(NULL, 0));
-}
-
-size_t tamis_batch_count(const tamis_batch *b)
-{
-    return (size_t)b->count;
-}
-
-size_t tamis_batch_bytes(const tamis_batch *b)
-{
-    return b->rep.len;
 }

@@ -24,6 +24,7 @@
 #include "base/sched.h"
 #include "base/sync.h"
 #include "lsm/batch.h"
+#include "lsm/family.h"
 #include "lsm/manifest.h"
 #include "lsm/memtable.h"
 #include "lsm/notes.h"
@@ -33,53 +34,8 @@
 #include "lsm/version.h"
 #include "wal/wal_writer.h"
 
-#define TM_MAX_WRITE_BUFFERS 8
-#define TM_MAX_OLD_LOGS      64
-#define TM_MAX_COMPACTIONS   8
-
-// What a read of one family looks at. Immutable once published; counted.
-typedef struct tm_view {
-    tm_retired retired;
-    _Atomic uint32_t refs;
-    tm_version *version;
-    uint32_t mem_count;
-    tm_memtable *mems[TM_MAX_WRITE_BUFFERS + 1]; // newest first; [0] is the active one
-} tm_view;
-
-typedef struct tm_frozen { // an immutable memtable
-    tm_memtable *mem;
-    uint64_t first_log; // the first log that holds writes of it
-} tm_frozen;
-
-typedef struct tm_manual { // a caller of tamis_compact, waiting
-    struct tm_manual *next;
-    const tm_slice *smallest, *largest; // NULL: open
-    uint64_t before; // tables from this number on are new enough in the last level
-    uint32_t level;  // next level to push down
-    bool running, done;
-    int status;
-    tamis_error error;
-} tm_manual;
-
-typedef struct tm_family {
-    struct tamis_db *db;
-    uint32_t id;
-    tm_buf name;
-    tm_order order;
-    _Atomic(tm_view *) view;
-    // The leader's:
-    tm_memtable *mem;         // also mems[0] of the view
-    _Atomic uint64_t mem_log; // first log that holds writes of mem; 0 while it is empty
-    // mu:
-    tm_frozen frozen[TM_MAX_WRITE_BUFFERS]; // oldest first
-    uint32_t frozen_count;
-    bool flushing;
-    tm_version *version;
-    tm_buf cursors[TM_LEVELS]; // where the next compaction of a level begins
-    uint32_t compacting;       // running compactions
-    bool compact_due;
-    tm_manual *manual; // waiting, first in first out
-} tm_family;
+#define TM_MAX_OLD_LOGS    64
+#define TM_MAX_COMPACTIONS 8
 
 typedef struct tm_writer {            // one call that waits in the queue
     _Atomic(struct tm_writer *) next; // written under the queue's mutex
@@ -90,7 +46,8 @@ typedef struct tm_writer {            // one call that waits in the queue
     size_t data;  // bytes of keys and values
     bool single;  // one operation, told by op
     tm_batch_op op;
-    uint32_t end_family; // family in force behind parts
+    tm_family *family;   // of all operations; NULL: of several, as parts[0] says
+    uint32_t end_family; // family id in force behind parts
     tamis_sync sync;
     bool no_stall;
     bool barrier; // wants the log to itself: joins no group
@@ -122,17 +79,21 @@ struct tamis_db {
     tm_table_cache *files;
     tm_table_env table_env;
     tm_sched *sched;
-    tm_family *families[1]; // by place; the default family is the first
-    uint32_t family_count;
+    tm_family *default_family;
+    // Ascending by id, the default family first. Changed by the leader under mu: either may read.
+    tm_family **families;
+    uint32_t family_count, family_cap;
+    uint32_t next_family; // id of the next one to be created
 
-    _Atomic uint64_t refs; // the handle, iterators, snapshots, values
+    _Atomic uint64_t refs; // the handle, iterators, snapshots, values, family handles
     _Atomic bool closed;
     _Atomic uint64_t last_seq; // newest visible sequence number; stored by the leader
     tm_stats stats;
     tm_snapshots snapshots;
     tm_notes notes;
     tm_dead_files dead;
-    _Atomic uint64_t iterators; // alive; values are what refs counts beyond them and snapshots
+    _Atomic uint64_t iterators; // alive; values are what refs counts beyond them, snapshots
+    _Atomic uint64_t handles;   // and handles of families
     _Atomic uint64_t next_file;
 
     struct { // who waits to write
@@ -143,7 +104,11 @@ struct tamis_db {
     // The leader's.
     uint64_t alloc_seq; // last sequence number given out; numbers of failed writes stay used
     uint64_t delay_debt_us;
-    tm_buf group; // slices of the group at hand
+    tm_buf group;          // slices of the group at hand
+    tm_family *touched;    // families that the group at hand writes to, by next_touched
+    size_t memtable_bytes; // of the memtables in use, all families
+    uint64_t log_total;    // bytes appended to logs since open
+    uint64_t log_oldest; // the least mem_begin of the families: where the oldest unflushed write is
 
     tm_mutex log_m;
     tm_wal_writer *log; // replaced under log_m and mu by the leader; appended to by the leader
@@ -192,26 +157,28 @@ typedef enum tm_stall { TM_STALL_NONE = 0, TM_STALL_SLOW = 1, TM_STALL_STOP = 2 
 
 // ---- db_view.c ---------------------------------------------------------------------------------
 
-void tm_view_unref(tm_view *v);
-tm_view *tm_view_alloc(tamis_error *err); // empty; NULL if out of memory
-// Publishes the family's memtables and version as its view, in v (from tm_view_alloc). mu held.
-void tm_family_publish(tm_family *f, tm_view *v);
 // The view, counted: tm_view_unref. Enters an epoch for the moment of it.
 tm_view *tm_family_pin_view(tm_family *f);
-int tm_family_create(struct tamis_db *db, uint32_t id, tm_slice name, const tm_order *order,
-                     tm_family **out, tamis_error *err) TM_CHECK_RESULT;
-void tm_family_destroy(tm_family *f);
 void tm_db_ref(struct tamis_db *db);
 void tm_db_unref(struct tamis_db *db);
 // OK, or CLOSED, or MISUSE in a child of fork.
 int tm_db_check(struct tamis_db *db, tamis_error *err) TM_CHECK_RESULT;
-// The family of a handle of the caller's (NULL = default); INVALID if it is none of this store's.
-int tm_db_family(struct tamis_db *db, const tamis_cf *cf, tm_family **out,
-                 tamis_error *err) TM_CHECK_RESULT;
-
 // A checked copy of the caller's read options.
 int tm_read_options_check(struct tamis_db *db, const tamis_read_options *in,
                           tamis_read_options *out, tamis_error *err) TM_CHECK_RESULT;
+
+// ---- db_family.c -------------------------------------------------------------------------------
+
+// The family of a handle of the caller's (NULL = default); INVALID if it is none of this store's,
+// NOTFOUND if it was dropped.
+int tm_db_family(struct tamis_db *db, const tamis_cf *cf, tm_family **out,
+                 tamis_error *err) TM_CHECK_RESULT;
+// By id; NULL if there is none. Leader, or mu held.
+tm_family *tm_db_family_by_id(const struct tamis_db *db, uint32_t id);
+// Takes f into the list (which takes its reference). Leader and mu held, or single-threaded.
+int tm_db_list_family(struct tamis_db *db, tm_family *f, tamis_error *err) TM_CHECK_RESULT;
+// The plug-ins and options that the opener gave for a family of this name; NULL: none.
+const tamis_family *tm_db_given_family(const struct tamis_db *db, tm_slice name);
 
 // ---- db_recover.c ------------------------------------------------------------------------------
 
@@ -238,7 +205,7 @@ int tm_db_poison(struct tamis_db *db, int status, const tamis_error *why); // re
 // ---- db_write.c --------------------------------------------------------------------------------
 
 int tm_db_write(struct tamis_db *db, tm_writer *w) TM_CHECK_RESULT;
-// Freezes the active memtable and begins a new one and a new log. Called as the leader.
+// Freezes the memtable of f and begins a new log. As the leader.
 int tm_db_switch_memtable(struct tamis_db *db, tm_family *f, tamis_error *err) TM_CHECK_RESULT;
 // Runs fn as the queue's leader, with no writer beside it.
 int tm_db_as_leader(struct tamis_db *db,
@@ -258,13 +225,19 @@ typedef struct tm_change {
     uint32_t cursor_level;
     tm_slice cursor;
 } tm_change;
-// Writes the edit, syncs it, then publishes the new version. mu held; given up meanwhile.
+// Writes the edit of another change and syncs it; the caller then makes it true in memory. mu held;
+// given up meanwhile, with db->mu.installing set.
+int tm_db_install_edit(struct tamis_db *db, tm_edit *edit, tamis_error *err) TM_CHECK_RESULT;
+// Writes the edit, syncs it, then publishes the new version. mu held; given up meanwhile. ABORTED
+// if the family has been dropped.
 int tm_db_install(struct tamis_db *db, tm_family *f, const tm_change *c,
                   tamis_error *err) TM_CHECK_RESULT;
-// Sets stall and due work from the versions. mu held.
-void tm_db_update_pressure(struct tamis_db *db);
-// Lowest log that is still needed. mu held.
-uint64_t tm_db_min_log(struct tamis_db *db);
+// Sets stall and due work from the version of f (NULL: of all families). mu held.
+void tm_db_update_pressure(struct tamis_db *db, tm_family *f);
+// Marks the tables of v as dropped by a durable edit.
+void tm_db_mark_dropped(const tm_version *v);
+// Lowest log that is still needed; the writes of family except (NULL: none) left out. mu held.
+uint64_t tm_db_min_log(struct tamis_db *db, const tm_family *except);
 // A snapshot edit of everything, for a new manifest. mu held or single-threaded.
 int tm_db_snapshot_edit(struct tamis_db *db, tm_edit *e, tamis_error *err) TM_CHECK_RESULT;
 
@@ -282,6 +255,8 @@ uint64_t tm_db_now_ns(const struct tamis_db *db);
 // ---- db_flush.c, db_compact.c ------------------------------------------------------------------
 
 struct tm_output;
+// Whether a table should be compacted for its deletes alone.
+bool tm_db_many_tombstones(const tm_family *f, uint32_t level, const tm_table_meta *m);
 // Opens the tables of out for a version of f: adds[i] gets a reference each.
 int tm_db_open_outputs(struct tamis_db *db, tm_family *f, const struct tm_output *out,
                        uint32_t level, tm_version_add *adds, tamis_error *err) TM_CHECK_RESULT;
@@ -290,12 +265,31 @@ int tm_db_flush_family(struct tamis_db *db, tm_family *f, tamis_error *err) TM_C
 // Picks and runs one compaction, if one is due. mu held; given up meanwhile. NOTFOUND: none.
 int tm_db_compact_family(struct tamis_db *db, tm_family *f, tamis_error *err) TM_CHECK_RESULT;
 
+// ---- db_trim.c ---------------------------------------------------------------------------------
+
+bool tm_db_trim_due(const tm_family *f); // mu held
+// Drops tables that need not be read for it. mu held; given up meanwhile. NOTFOUND: there are none.
+int tm_db_trim_family(struct tamis_db *db, tm_family *f, tamis_error *err) TM_CHECK_RESULT;
+
 // ---- db_obsolete.c -----------------------------------------------------------------------------
 
 // Closes dead tables and unlinks what durable edits dropped. Takes no lock of the store.
 void tm_db_clean_dead(struct tamis_db *db);
 // Deletes the logs below min_log, which a durable edit has made obsolete. Takes log_m and mu.
 void tm_db_delete_logs(struct tamis_db *db, uint64_t min_log);
+
+// ---- db_api.c ----------------------------------------------------------------------------------
+
+int tm_db_flush_all(struct tamis_db *db, tamis_error *err) TM_CHECK_RESULT; // every family
+
+// ---- db_batch.c --------------------------------------------------------------------------------
+
+// out gets the value behind the moment of its expiry, as PUT_EXPIRY entries have it.
+int tm_db_expiring_value(const struct tamis_db *db, uint64_t ttl_ms, tm_slice value, tm_buf *out,
+                         tamis_error *err) TM_CHECK_RESULT;
+// INVALID if start stands behind limit, in the family's order.
+int tm_db_check_range(const tm_family *f, tm_slice start, tm_slice limit,
+                      tamis_error *err) TM_CHECK_RESULT;
 
 // ---- Events and the LOG file -------------------------------------------------------------------
 

@@ -43,12 +43,19 @@ uint32_t tamis_format_version(void)
 
 // ---- Writes ------------------------------------------------------------------------------------
 
-static int start_write(tamis_db *db, tamis_cf *cf, const tamis_write_options *wo, tm_writer *w,
-                       tamis_error *err)
+static int given_ttl(const tamis_write_options *wo, uint64_t *out, tamis_error *err)
 {
-    tm_family *f;
+    if (TM_LIKELY(wo == NULL || wo->size <= offsetof(tamis_write_options, ttl_ms))) return TAMIS_OK;
+    if (wo->size < offsetof(tamis_write_options, ttl_ms) + sizeof wo->ttl_ms || wo->size > 4096) {
+        return tm_fail(err, TAMIS_INVALID, "write options: size is %zu", wo->size);
+    }
+    *out = wo->ttl_ms;
+    return TAMIS_OK;
+}
+
+static int start_write(tamis_db *db, const tamis_write_options *wo, tm_writer *w, tamis_error *err)
+{
     TM_TRY(tm_db_check(db, err));
-    TM_TRY(tm_db_family(db, cf, &f, err));
     if (TM_UNLIKELY(db->readonly)) {
         return tm_fail(err, TAMIS_READONLY, "the store was opened with TAMIS_OPEN_READONLY");
     }
@@ -91,15 +98,22 @@ static int check_pair(const void *key, size_t klen, const void *val, size_t vlen
 static int write_one(tamis_db *db, tamis_cf *cf, const tamis_write_options *wo, tm_kind kind,
                      tm_slice key, tm_slice value, tamis_error *err)
 {
-    tm_writer w = {.single = true, .count = 1, .op = {0, kind, key, value}};
-    uint8_t head[1 + TM_MAX_VARINT64], middle[TM_MAX_VARINT64];
-    TM_TRY(start_write(db, cf, wo, &w, err));
-    head[0] = (uint8_t)kind;
-    size_t head_len = (size_t)(tm_put_varint(head + 1, key.len) - head);
-    w.parts[0] = tm_slice_of(head, head_len);
+    tm_writer w = {.single = true, .count = 1};
+    uint8_t head[1 + 2 * TM_MAX_VARINT64], middle[TM_MAX_VARINT64 + sizeof(uint64_t)], *p = head;
+    TM_TRY(start_write(db, wo, &w, err));
+    TM_TRY(tm_db_family(db, cf, &w.family, err));
+    *p++ = (uint8_t)kind;
+    if (TM_UNLIKELY(w.family->id != 0)) {
+        head[0] |= TM_BATCH_FAMILY_FOLLOWS;
+        p = tm_put_varint(p, w.family->id);
+    }
+    w.end_family = w.family->id;
+    p = tm_put_varint(p, key.len);
+    w.op = (tm_batch_op){w.family->id, kind, key, value};
+    w.parts[0] = tm_slice_of(head, (size_t)(p - head));
     w.parts[1] = key;
     w.part_count = 2;
-    w.bytes = head_len + key.len;
+    w.bytes = w.parts[0].len + key.len;
     w.data = key.len + value.len;
     if (kind != TM_KIND_DELETE && kind != TM_KIND_SINGLE_DELETE) {
         size_t middle_len = (size_t)(tm_put_varint(middle, value.len) - middle);
@@ -111,11 +125,60 @@ static int write_one(tamis_db *db, tamis_cf *cf, const tamis_write_options *wo, 
     return tm_db_write(db, &w);
 }
 
+// ttl_ms is not 0.
+static int put_expiring(tamis_db *db, tamis_cf *cf, const tamis_write_options *wo, tm_slice key,
+                        tm_slice value, uint64_t ttl_ms, tamis_error *err)
+{
+    tm_buf both = {0};
+    int st = tm_db_expiring_value(db, ttl_ms, value, &both, err);
+    if (st == TAMIS_OK) {
+        st = write_one(db, cf, wo, TM_KIND_PUT_EXPIRY, key, tm_buf_slice(&both), err);
+    }
+    tm_buf_deinit(&both);
+    return st;
+}
+
 int tamis_put(tamis_db *db, tamis_cf *cf, const tamis_write_options *wo, const void *key,
               size_t klen, const void *val, size_t vlen, tamis_error *err)
 {
+    tm_family *f;
     TM_TRY(check_pair(key, klen, val, vlen, err));
-    return write_one(db, cf, wo, TM_KIND_PUT, tm_slice_of(key, klen), tm_slice_of(val, vlen), err);
+    TM_TRY(tm_db_check(db, err));
+    TM_TRY(tm_db_family(db, cf, &f, err));
+    tm_slice k = tm_slice_of(key, klen), v = tm_slice_of(val, vlen);
+    uint64_t ttl = atomic_load_explicit(&f->ttl_ms, memory_order_relaxed), own = 0;
+    TM_TRY(given_ttl(wo, &own, err));
+    if (own != 0) ttl = own == TAMIS_TTL_NEVER ? 0 : own;
+    if (TM_UNLIKELY(ttl != 0)) return put_expiring(db, cf, wo, k, v, ttl, err);
+    return write_one(db, cf, wo, TM_KIND_PUT, k, v, err);
+}
+
+int tamis_delete_range(tamis_db *db, tamis_cf *cf, const tamis_write_options *wo, const void *start,
+                       size_t slen, const void *limit, size_t llen, tamis_error *err)
+{
+    tm_family *f;
+    tm_slice from = tm_slice_of(start, slen), to = tm_slice_of(limit, llen);
+    TM_TRY(tm_db_check(db, err));
+    TM_TRY(tm_db_family(db, cf, &f, err));
+    if (slen > TAMIS_MAX_KEY || llen > TAMIS_MAX_KEY) {
+        return tm_fail(err, TAMIS_TOOLARGE, "start has %zu bytes, limit %zu; %zu are allowed", slen,
+                       llen, TAMIS_MAX_KEY);
+    }
+    TM_TRY(tm_db_check_range(f, from, to, err));
+    return write_one(db, cf, wo, TM_KIND_RANGE_DELETE, from, to, err);
+}
+
+int tamis_merge(tamis_db *db, tamis_cf *cf, const tamis_write_options *wo, const void *key,
+                size_t klen, const void *operand, size_t olen, tamis_error *err)
+{
+    tm_family *f;
+    TM_TRY(check_pair(key, klen, operand, olen, err));
+    TM_TRY(tm_db_check(db, err));
+    TM_TRY(tm_db_family(db, cf, &f, err));
+    if (!atomic_load_explicit(&f->can_merge, memory_order_relaxed))
+        return tm_fail(err, TAMIS_INVALID, "the family has no merger");
+    return write_one(db, cf, wo, TM_KIND_MERGE, tm_slice_of(key, klen), tm_slice_of(operand, olen),
+                     err);
 }
 
 int tamis_delete(tamis_db *db, tamis_cf *cf, const tamis_write_options *wo, const void *key,
@@ -130,7 +193,8 @@ int tamis_commit(tamis_db *db, const tamis_write_options *wo, tamis_batch *b, ui
 {
     tm_writer w = {.count = 0};
     if (b == NULL) return tm_fail(err, TAMIS_INVALID, "the batch is NULL");
-    TM_TRY(start_write(db, NULL, wo, &w, err));
+    TM_TRY(start_write(db, wo, &w, err));
+    if (b->db != db) return tm_fail(err, TAMIS_INVALID, "the batch was made for another store");
     if (b->status != TAMIS_OK) return tm_fail_copy(err, &b->error);
     if (b->count == 0) {
         if (seq != NULL) *seq = atomic_load_explicit(&db->last_seq, memory_order_acquire);
@@ -142,6 +206,7 @@ int tamis_commit(tamis_db *db, const tamis_write_options *wo, tamis_batch *b, ui
     w.bytes = b->rep.len;
     w.data = b->data;
     w.end_family = b->family;
+    if (!b->foreign) w.family = db->default_family;
     int st = tm_db_write(db, &w);
     if (st == TAMIS_OK && seq != NULL) *seq = w.last_seq;
     return st;
@@ -189,11 +254,11 @@ static void try_afresh(struct tamis_db *db)
 static int switch_if_any(struct tamis_db *db, void *arg, tamis_error *err)
 {
     tm_family *f = arg;
-    if (tm_memtable_entries(f->mem) == 0) return TAMIS_OK;
+    if (f->mem == NULL || tm_memtable_entries(f->mem) == 0) return TAMIS_OK;
     TM_TRY(tm_db_check_poison(db, err));
     int st = TAMIS_OK;
     tm_mutex_lock(&db->mu.m);
-    while (st == TAMIS_OK && f->frozen_count + 1 >= db->config.write_buffers) {
+    while (st == TAMIS_OK && f->frozen_count + 1 >= f->config.write_buffers) {
         if (atomic_load_explicit(&db->poisoned, memory_order_relaxed)) {
             st = tm_fail_copy(err, &db->mu.poison_error);
         } else if (db->mu.background_status != TAMIS_OK) {
@@ -206,11 +271,8 @@ static int switch_if_any(struct tamis_db *db, void *arg, tamis_error *err)
     return st == TAMIS_OK ? tm_db_switch_memtable(db, f, err) : st;
 }
 
-int tamis_flush(tamis_db *db, tamis_cf *cf, tamis_error *err)
+static int flush_family(struct tamis_db *db, tm_family *f, tamis_error *err)
 {
-    tm_family *f;
-    TM_TRY(check_writable(db, err));
-    TM_TRY(tm_db_family(db, cf, &f, err));
     try_afresh(db);
     TM_TRY(tm_db_as_leader(db, switch_if_any, f, err));
     int st = TAMIS_OK;
@@ -230,6 +292,33 @@ int tamis_flush(tamis_db *db, tamis_cf *cf, tamis_error *err)
         wait_turn(db);
     }
     tm_mutex_unlock(&db->mu.m);
+    return st;
+}
+
+int tamis_flush(tamis_db *db, tamis_cf *cf, tamis_error *err)
+{
+    tm_family *f;
+    TM_TRY(check_writable(db, err));
+    TM_TRY(tm_db_family(db, cf, &f, err));
+    return flush_family(db, f, err);
+}
+
+int tm_db_flush_all(struct tamis_db *db, tamis_error *err)
+{
+    int st = TAMIS_OK;
+    for (uint32_t id = 0; st == TAMIS_OK;) {
+        tm_mutex_lock(&db->mu.m);
+        tm_family *f = NULL;
+        for (uint32_t i = 0; i < db->family_count && f == NULL; i++) {
+            if (db->families[i]->id >= id) f = db->families[i];
+        }
+        if (f != NULL) tm_family_ref(f);
+        tm_mutex_unlock(&db->mu.m);
+        if (f == NULL) break;
+        id = f->id + 1;
+        st = flush_family(db, f, err);
+        tm_family_unref(f);
+    }
     return st;
 }
 
@@ -274,7 +363,7 @@ int tamis_wait_idle(tamis_db *db, uint64_t timeout_us, tamis_error *err)
     int st = TAMIS_OK;
     try_afresh(db);
     tm_mutex_lock(&db->mu.m);
-    tm_db_update_pressure(db);
+    tm_db_update_pressure(db, NULL);
     while (tm_db_work_due(db)) {
         if (timeout_us != 0 && tm_db_now_ns(db) - begin >= timeout_us * 1000) {
             st = tm_fail(err, TAMIS_BUSY, "background work goes on");

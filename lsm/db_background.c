@@ -20,19 +20,21 @@ uint64_t tm_db_now_ns(const struct tamis_db *db)
     return db->vfs->monotonic_ns(db->vfs);
 }
 
-static bool flush_due(struct tamis_db *db)
+static bool wants_flush(const tm_family *f)
 {
-    for (uint32_t i = 0; i < db->family_count; i++) {
-        if (db->families[i]->frozen_count > 0 && !db->families[i]->flushing) return true;
-    }
-    return false;
+    return f->frozen_count > 0 && !f->flushing && !f->settling;
 }
 
-static bool compaction_due(struct tamis_db *db)
+static bool wants_compaction(const tm_family *f)
+{
+    return !f->settling &&
+           (f->compact_due || tm_db_trim_due(f) || (f->manual != NULL && !f->manual->running));
+}
+
+static bool is_due(struct tamis_db *db, bool (*wants)(const tm_family *f))
 {
     for (uint32_t i = 0; i < db->family_count; i++) {
-        tm_family *f = db->families[i];
-        if (f->compact_due || (f->manual != NULL && !f->manual->running)) return true;
+        if (wants(db->families[i])) return true;
     }
     return false;
 }
@@ -40,8 +42,8 @@ static bool compaction_due(struct tamis_db *db)
 bool tm_db_work_due(struct tamis_db *db)
 {
     if (atomic_load_explicit(&db->poisoned, memory_order_relaxed)) return db->mu.busy_jobs > 0;
-    return db->mu.busy_jobs > 0 || db->mu.compactions_queued > 0 || flush_due(db) ||
-           compaction_due(db);
+    return db->mu.busy_jobs > 0 || db->mu.compactions_queued > 0 || is_due(db, wants_flush) ||
+           is_due(db, wants_compaction);
 }
 
 void tm_db_schedule(struct tamis_db *db)
@@ -52,10 +54,10 @@ void tm_db_schedule(struct tamis_db *db)
     }
     if (atomic_load_explicit(&db->poisoned, memory_order_relaxed) || db->mu.paused) return;
     if (db->mu.retry_at_ns > tm_db_now_ns(db) && tm_sched_threads(db->sched) > 0) return; // B2
-    if (flush_due(db)) tm_sched_submit(db->sched, TM_LANE_HIGH, &db->flush_job);
+    if (is_due(db, wants_flush)) tm_sched_submit(db->sched, TM_LANE_HIGH, &db->flush_job);
     uint32_t running = db->mu.compactions_queued;
     for (uint32_t i = 0; i < db->family_count; i++) running += db->families[i]->compacting;
-    if (running < db->compact_slots && compaction_due(db)) {
+    if (running < db->compact_slots && is_due(db, wants_compaction)) {
         for (uint32_t i = 0; i < db->compact_slots; i++) {
             if (db->compact_jobs[i].queued) continue;
             db->compact_jobs[i].queued = true;
@@ -102,16 +104,34 @@ static void end_job(struct tamis_db *db) // mu held; gives it up
     tm_mutex_unlock(&db->mu.m);
 }
 
+// The families in turn, each while it is there and wants it. mu held; given up meanwhile.
+static void work_on_families(struct tamis_db *db, bool (*wants)(const tm_family *f),
+                             int (*work)(struct tamis_db *db, tm_family *f, tamis_error *err),
+                             const char *what)
+{
+    for (uint32_t id = 0; !db->mu.closing;) {
+        tm_family *f = NULL;
+        for (uint32_t i = 0; i < db->family_count && f == NULL; i++) {
+            if (db->families[i]->id >= id && wants(db->families[i])) f = db->families[i];
+        }
+        if (f == NULL) return;
+        tamis_error e = {0};
+        id = f->id + 1;
+        tm_family_ref(f); // it may be dropped meanwhile
+        int st = work(db, f, &e);
+        tm_db_background_result(db, st, &e, what);
+        tm_mutex_unlock(&db->mu.m);
+        tm_family_unref(f);
+        tm_mutex_lock(&db->mu.m);
+    }
+}
+
 static void run_flush(tm_job *job)
 {
     struct tamis_db *db = TM_CONTAINER(job, struct tamis_db, flush_job);
     tm_mutex_lock(&db->mu.m);
     db->mu.busy_jobs++;
-    for (uint32_t i = 0; i < db->family_count && !db->mu.closing; i++) {
-        tamis_error e = {0};
-        int st = tm_db_flush_family(db, db->families[i], &e);
-        tm_db_background_result(db, st, &e, "flush");
-    }
+    work_on_families(db, wants_flush, tm_db_flush_family, "flush");
     end_job(db);
 }
 
@@ -123,12 +143,7 @@ static void run_compaction(tm_job *job)
     self->queued = false;
     db->mu.compactions_queued--;
     db->mu.busy_jobs++;
-    for (uint32_t i = 0; i < db->family_count && !db->mu.closing; i++) {
-        tamis_error e = {0};
-        int st = tm_db_compact_family(db, db->families[i], &e);
-        tm_db_background_result(db, st, &e, "compaction");
-        if (st == TAMIS_NOTFOUND) db->families[i]->compact_due = false; // all that is due is busy
-    }
+    work_on_families(db, wants_compaction, tm_db_compact_family, "compaction");
     end_job(db);
 }
 

@@ -75,12 +75,12 @@ out:
 
 // ---- One compaction ----------------------------------------------------------------------------
 
-static bool is_closing(struct tamis_db *db)
+static bool has_to_stop(tm_family *f)
 {
-    tm_mutex_lock(&db->mu.m);
-    bool closing = db->mu.closing;
-    tm_mutex_unlock(&db->mu.m);
-    return closing;
+    tm_mutex_lock(&f->db->mu.m);
+    bool stop = f->db->mu.closing || f->settling;
+    tm_mutex_unlock(&f->db->mu.m);
+    return stop;
 }
 
 // Merges one part of the inputs into tables.
@@ -98,8 +98,8 @@ static void *run_part(void *arg)
         .ranges = c->ranges.n > 0 ? &c->ranges : NULL,
         .start = p->has_start ? &p->start : NULL,
         .limit = p->has_limit ? &p->limit : NULL,
-        .table_bytes = c->db->config.table_size,
-        .stop = is_closing,
+        .table_bytes = c->family->config.table_size,
+        .stop = has_to_stop,
     };
     p->status = tm_compact_input_open(&p->in, &c->pick, &merged, &p->error);
     if (p->status != TAMIS_OK) return NULL;
@@ -114,7 +114,7 @@ static void plan_parts(compaction *c)
     const tm_pick *p = &c->pick;
     uint64_t wanted = c->db->config.subcompactions;
     if (wanted == 0) wanted = c->db->compact_slots;
-    wanted = TM_MIN(wanted, p->bytes / TM_MAX(c->db->config.table_size, (uint64_t)1) + 1);
+    wanted = TM_MIN(wanted, p->bytes / TM_MAX(c->family->config.table_size, (uint64_t)1) + 1);
     uint32_t parts =
         (uint32_t)TM_MIN(wanted, TM_MIN((uint64_t)MAX_PARTS, (uint64_t)p->count[1] + 1));
     c->part_count = TM_MAX(parts, 1u);
@@ -170,7 +170,7 @@ static int run_parts(compaction *c, tamis_error *err)
     // Many inputs share a sixteenth of the budget.
     size_t share = (size_t)db->config.memory_budget / 16 / TM_MAX(open, 1u);
     size_t readahead = TM_MIN((size_t)db->config.readahead, TM_MAX(share, (size_t)READ_LEAST));
-    int64_t buffers = (int64_t)(open * (readahead + (size_t)db->config.block_size * 2));
+    int64_t buffers = (int64_t)(open * (readahead + (size_t)c->family->config.block_size * 2));
     tm_cache_charge(db->cache, buffers);
     for (uint32_t i = 0; i < c->part_count; i++) {
         part *p = &c->parts[i];
@@ -280,7 +280,7 @@ static int run_pick(compaction *c, tamis_error *err) // mu held
     uint64_t job = ++db->mu.job_number, begin = tm_db_now_ns(db);
     set_busy(p, true);
     f->compacting++;
-    tm_db_update_pressure(db);
+    tm_db_update_pressure(db, f);
     c->version = f->version;
     tm_version_ref(c->version);
     tm_mutex_unlock(&db->mu.m);
@@ -302,7 +302,7 @@ static int run_pick(compaction *c, tamis_error *err) // mu held
         // Rewritten where it was: what tombstones are left cannot go now. Marked again by the next.
         for (size_t i = 0; i < c->out.count; i++) c->adds[i].file->marked = false;
     }
-    tm_db_update_pressure(db);
+    tm_db_update_pressure(db, f);
     tm_mutex_unlock(&db->mu.m);
     if (st == TAMIS_OK)
         report(c, job, (tm_db_now_ns(db) - begin) / 1000);
@@ -321,7 +321,7 @@ static int run_manual(compaction *c, tm_manual *m, tamis_error *err) // mu held
             m->done = true;
             break;
         }
-        int st = tm_pick_manual(f->version, &c->db->config, m->level, m->smallest, m->largest,
+        int st = tm_pick_manual(f->version, &f->config, m->level, m->smallest, m->largest,
                                 m->before, &c->pick);
         if (st == TAMIS_NOTFOUND) { // nothing of the range in this level
             m->level++;
@@ -352,9 +352,14 @@ static int run_manual(compaction *c, tm_manual *m, tamis_error *err) // mu held
 int tm_db_compact_family(struct tamis_db *db, tm_family *f, tamis_error *err)
 {
     compaction c = {.db = db, .family = f};
+    if (f->settling) return TAMIS_NOTFOUND;
+    int trimmed = tm_db_trim_family(db, f, err);
+    if (trimmed != TAMIS_NOTFOUND) return trimmed;
+    if (f->settling) return TAMIS_NOTFOUND; // it was free meanwhile
     if (f->manual != NULL && !f->manual->running) return run_manual(&c, f->manual, err);
-    int st = tm_pick_next(f->version, &db->config, &c.pick);
+    int st = tm_pick_next(f->version, &f->config, &c.pick);
     if (st == TAMIS_NOMEM) return tm_fail_nomem(err);
+    if (st == TAMIS_NOTFOUND) f->compact_due = false; // all that is due is busy
     if (st != TAMIS_OK) return st;
     return run_pick(&c, err);
 }

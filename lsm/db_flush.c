@@ -8,6 +8,12 @@
 
 #include "base/mem.h"
 
+bool tm_db_many_tombstones(const tm_family *f, uint32_t level, const tm_table_meta *m)
+{
+    return f->config.tombstone_percent > 0 && level > 0 && m->entries >= 1024 &&
+           m->deletes * 100 >= m->entries * f->config.tombstone_percent;
+}
+
 // Opens the tables that were written and counts them as references for a version.
 int tm_db_open_outputs(struct tamis_db *db, tm_family *f, const tm_output *out, uint32_t level,
                        tm_version_add *adds, tamis_error *err)
@@ -18,9 +24,7 @@ int tm_db_open_outputs(struct tamis_db *db, tm_family *f, const tm_output *out, 
         TM_TRY(tm_file_ref_create(t, &db->dead, &adds[i].file, err));
         adds[i].level = level;
         const tm_table_meta *m = &out->tables[i];
-        adds[i].file->marked = db->config.tombstone_percent > 0 && level > 0 &&
-                               m->entries >= 1024 &&
-                               m->deletes * 100 >= m->entries * db->config.tombstone_percent;
+        adds[i].file->marked = tm_db_many_tombstones(f, level, m);
         tamis_event e = {.kind = TAMIS_EVENT_TABLE_CREATED,
                          .level = (int32_t)level,
                          .file_number = m->number,
@@ -61,11 +65,12 @@ static int build(struct tamis_db *db, tm_family *f, tm_memtable *mem, const tm_s
 
 int tm_db_flush_family(struct tamis_db *db, tm_family *f, tamis_error *err)
 {
-    if (f->frozen_count == 0 || f->flushing) return TAMIS_NOTFOUND;
+    if (f->frozen_count == 0 || f->flushing || f->settling) return TAMIS_NOTFOUND;
     tm_memtable *mem = f->frozen[0].mem;
     tm_output out = {0};
     tm_stripes stripes = {0};
     tm_version_add *adds = NULL;
+    bool alone = db->family_count == 1;
     uint64_t job = ++db->mu.job_number, begin = tm_db_now_ns(db);
     f->flushing = true;
     tm_memtable_ref(mem);
@@ -85,13 +90,16 @@ int tm_db_flush_family(struct tamis_db *db, tm_family *f, tamis_error *err)
         adds = tm_calloc(out.count, sizeof *adds);
         st = adds ? tm_db_open_outputs(db, f, &out, 0, adds, err) : tm_fail_nomem(err);
     }
+    // A batch over several families must not become durable in one of them alone: what is flushed
+    // here, and all before it, is durable in the log first.
+    if (st == TAMIS_OK && !alone) st = tm_db_sync_logs(db, err);
     tm_memtable_unref(mem);
     uint64_t min_log = 0;
     tm_mutex_lock(&db->mu.m);
     if (st == TAMIS_OK) {
         tm_change c = {.adds = adds, .add_count = out.count, .flushed = 1};
         st = tm_db_install(db, f, &c, err);
-        if (st == TAMIS_OK) min_log = tm_db_min_log(db);
+        if (st == TAMIS_OK) min_log = tm_db_min_log(db, NULL);
     }
     f->flushing = false;
     tm_mutex_unlock(&db->mu.m);

@@ -10,6 +10,7 @@
 // of that view was hidden already at that number, and what was written later stands in memtables
 // that the view does not list: the answer is the state at one moment between call and return.
 
+#include "lsm/overlay.h"
 #include "lsm/search.h"
 
 #include "base/mem.h"
@@ -20,6 +21,9 @@ typedef struct sink { // where a value goes
     size_t cap;
     size_t *len;
 } sink;
+
+// What a value's pin is, in its lowest bits.
+enum { BLOCK = 0, MEMTABLE = 1, MADE = 2, PIN_BITS = 3 };
 
 // ---- Arguments ---------------------------------------------------------------------------------
 
@@ -55,12 +59,18 @@ int tm_read_options_check(struct tamis_db *db, const tamis_read_options *in,
 // Hands the value over while what holds it cannot go away.
 static int deliver(tm_search *s, const sink *to)
 {
-    tm_stats_add(&s->db->stats, TM_STAT_get_bytes, s->value.len);
+    tm_stats_add(&s->family->stats, TM_STAT_get_bytes, s->value.len);
     if (to->pin != NULL) {
         uintptr_t pin;
-        if (s->mem != NULL) {
+        if (TM_UNLIKELY(s->fold != NULL)) {
+            void *made = tm_alloc(s->value.len + 1);
+            if (made == NULL) return tm_fail_nomem(s->rc.err);
+            if (s->value.len > 0) memcpy(made, s->value.data, s->value.len);
+            s->value.data = made;
+            pin = (uintptr_t)made | MADE;
+        } else if (s->mem != NULL) {
             tm_memtable_ref(s->mem);
-            pin = (uintptr_t)s->mem | 1;
+            pin = (uintptr_t)s->mem | MEMTABLE;
         } else {
             tm_cached_ref(s->block);
             pin = (uintptr_t)s->block;
@@ -88,9 +98,9 @@ static uint64_t seq_to_see(const struct tamis_db *db, const tamis_read_options *
 static void account(tm_search *s, int st)
 {
     tm_search_account(s);
-    tm_stats_add(&s->db->stats, TM_STAT_gets, 1);
-    if (st == TAMIS_OK) tm_stats_add(&s->db->stats, TM_STAT_gets_found, 1);
-    if (s->mem != NULL) tm_stats_add(&s->db->stats, TM_STAT_memtable_hits, 1);
+    tm_stats_add(&s->family->stats, TM_STAT_gets, 1);
+    if (st == TAMIS_OK) tm_stats_add(&s->family->stats, TM_STAT_gets_found, 1);
+    if (s->mem != NULL) tm_stats_add(&s->family->stats, TM_STAT_memtable_hits, 1);
 }
 
 // In a view that is given (multi-get: counted by the caller), or in the newest.
@@ -124,9 +134,9 @@ static int try_with_files(tm_search *s, const tamis_read_options *ro, const sink
     s->rc.mode = ro->cached_only ? TM_READ_CACHED : TM_READ_PINNED;
     int st = tm_search_run(s);
     int delivered = st == TAMIS_OK ? deliver(s, to) : st;
-    tm_read_ctx_reset(&s->rc);
+    tm_search_done(s);
     account(s, st);
-    tm_stats_add(&s->db->stats, TM_STAT_reads_retried, 1);
+    tm_stats_add(&s->family->stats, TM_STAT_reads_retried, 1);
     if (pinned != NULL) s->view = NULL;
     tm_view_unref(pinned);
     if (st == TAMIS_BUSY) {
@@ -145,6 +155,10 @@ static int lookup(tm_search *s, const tamis_read_options *ro, const sink *to, ta
     int st = tm_order_hash(&s->family->order, s->key, s->db->hash_seed, &scratch, &s->hash);
     tm_buf_deinit(&scratch);
     if (TM_UNLIKELY(st != TAMIS_OK)) return tm_fail_nomem(err);
+    s->overlay = NULL;
+    if (TM_UNLIKELY(ro->overlay != NULL)) {
+        TM_TRY(tm_overlay_get(ro->overlay, s->family, &s->overlay, &s->overlay_seq, err));
+    }
     st = try_in_memory(s, ro, to);
     return st == TAMIS_BUSY ? try_with_files(s, ro, to) : st;
 }
@@ -197,10 +211,18 @@ void tamis_value_release(tamis_value *v)
     if (v == NULL || v->owner == NULL) return;
     struct tamis_db *db = v->owner;
     uintptr_t pin = (uintptr_t)v->pin;
-    if (pin & 1)
-        tm_memtable_unref((tm_memtable *)(pin & ~(uintptr_t)1));
-    else
-        tm_cached_unref((tm_cached *)pin);
+    void *held = (void *)(pin & ~(uintptr_t)PIN_BITS);
+    switch (pin & PIN_BITS) {
+    case MEMTABLE:
+        tm_memtable_unref(held);
+        break;
+    case MADE:
+        tm_free(held);
+        break;
+    default:
+        tm_cached_unref(held);
+        break;
+    }
     *v = (tamis_value){NULL, 0, NULL, NULL};
     tm_db_unref(db);
 }
@@ -239,7 +261,7 @@ static int ask_filters(tm_search *s)
     const tm_version *v = s->view->version;
     uint64_t trailer;
     tm_slice value;
-    for (uint32_t i = 0; i < s->view->mem_count; i++) {
+    for (uint32_t i = 0; i < s->view->mem_count; i++) { // an operand or expiry: "may be there"
         if (!tm_memtable_get(s->view->mems[i], s->key, tm_trailer_seek(s->seq), s->hash, &trailer,
                              &value)) {
             continue;

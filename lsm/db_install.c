@@ -15,11 +15,12 @@ enum { ROLL_BYTES = 1 << 20, ROLL_FACTOR = 4 };
 #define DELAY_RATE_MAX (64u << 20)
 #define DELAY_RATE_MIN (1u << 20)
 
-uint64_t tm_db_min_log(struct tamis_db *db)
+uint64_t tm_db_min_log(struct tamis_db *db, const tm_family *except)
 {
     uint64_t min = db->log ? tm_wal_writer_number(db->log) : 0;
     for (uint32_t i = 0; i < db->family_count; i++) {
         tm_family *f = db->families[i];
+        if (f == except) continue;
         uint64_t active = atomic_load_explicit(&f->mem_log, memory_order_relaxed);
         if (active != 0) min = TM_MIN(min, active);
         for (uint32_t k = 0; k < f->frozen_count; k++) {
@@ -50,8 +51,13 @@ static void stamp(struct tamis_db *db, tm_edit *e)
 
 static int snapshot_family(const tm_family *f, tm_edit *e)
 {
-    TM_TRY(tm_edit_add_family(e, f->id, tm_buf_slice(&f->name),
-                              tm_slice_str(tm_order_name(&f->order)), tm_slice_str("")));
+    TM_TRY(tm_edit_add_family(e, f->id, tm_family_name(f), tm_slice_str(tm_order_name(&f->order)),
+                              tm_buf_text(&f->merger_name)));
+    if (f->id != 0) {
+        TM_TRY(
+            tm_edit_add_option(e, f->id, tm_slice_str(TM_GIVEN_OPTIONS), tm_buf_text(&f->given)));
+    }
+    TM_TRY(tm_edit_set_flushed(e, f->id, f->flushed_seq));
     for (uint32_t l = 0; l < TM_LEVELS; l++) {
         const tm_level *level = &f->version->levels[l];
         for (uint32_t i = 0; i < level->count; i++) {
@@ -85,7 +91,9 @@ int tm_db_snapshot_edit(struct tamis_db *db, tm_edit *e, tamis_error *err)
     e->format_level = tamis_format_version();
     stamp(db, e);
     e->has_min_log = true;
-    e->min_log = tm_db_min_log(db);
+    e->min_log = tm_db_min_log(db, NULL);
+    e->has_next_family = true;
+    e->next_family = db->next_family;
     int st = TAMIS_OK;
     for (uint32_t i = 0; st == TAMIS_OK && i < db->family_count; i++) {
         st = snapshot_family(db->families[i], e);
@@ -105,6 +113,9 @@ static int change_edit(struct tamis_db *db, const tm_family *f, const tm_change 
     }
     for (size_t i = 0; i < c->add_count; i++) {
         TM_TRY(tm_edit_add_table(e, f->id, c->adds[i].level, c->adds[i].file->meta));
+    }
+    if (c->flushed > 0) {
+        TM_TRY(tm_edit_set_flushed(e, f->id, f->frozen[c->flushed - 1].last_seq));
     }
     if (c->has_cursor) TM_TRY(tm_edit_set_cursor(e, f->id, c->cursor_level, c->cursor));
     return TAMIS_OK;
@@ -173,12 +184,23 @@ static void take_effect(struct tamis_db *db, tm_family *f, const tm_change *c, t
     }
     tm_version_unref(f->version);
     f->version = v;
+    if (c->flushed > 0) f->flushed_seq = f->frozen[c->flushed - 1].last_seq;
     for (uint32_t i = 0; i < c->flushed; i++) tm_memtable_unref(f->frozen[i].mem);
     f->frozen_count -= c->flushed;
     memmove(f->frozen, f->frozen + c->flushed, f->frozen_count * sizeof f->frozen[0]);
+    f->trim_due = f->trim_due || v->has_ranges;
     if (c->has_cursor) (void)!tm_buf_set(&f->cursors[c->cursor_level], c->cursor);
     tm_family_publish(f, view);
-    tm_db_update_pressure(db);
+    tm_db_update_pressure(db, f);
+}
+
+void tm_db_mark_dropped(const tm_version *v)
+{
+    for (uint32_t l = 0; l < TM_LEVELS; l++) {
+        for (uint32_t i = 0; i < v->levels[l].count; i++) {
+            atomic_store_explicit(&v->levels[l].files[i]->dropped, true, memory_order_release);
+        }
+    }
 }
 
 static uint64_t min_log_after(struct tamis_db *db, tm_family *f, uint32_t flushed)
@@ -188,28 +210,66 @@ static uint64_t min_log_after(struct tamis_db *db, tm_family *f, uint32_t flushe
     memcpy(saved, f->frozen, sizeof saved);
     f->frozen_count -= flushed;
     memmove(f->frozen, f->frozen + flushed, f->frozen_count * sizeof f->frozen[0]);
-    uint64_t min = tm_db_min_log(db);
+    uint64_t min = tm_db_min_log(db, NULL);
     memcpy(f->frozen, saved, sizeof saved);
     f->frozen_count = count;
     return min;
 }
 
-int tm_db_install(struct tamis_db *db, tm_family *f, const tm_change *c, tamis_error *err)
+// Waits for its turn to install. mu held.
+static int begin_install(struct tamis_db *db, tamis_error *err)
 {
     while (db->mu.installing) tm_cond_wait(&db->mu.changed, &db->mu.m);
-    if (atomic_load_explicit(&db->poisoned, memory_order_relaxed)) {
-        return tm_fail_copy(err, &db->mu.poison_error);
-    }
-    tm_version *v = NULL;
-    tm_edit edit, snapshot;
+    if (!atomic_load_explicit(&db->poisoned, memory_order_relaxed)) return TAMIS_OK;
+    return tm_fail_copy(err, &db->mu.poison_error);
+}
+
+// Writes the edit, in a new manifest if the old one is large or broken. mu held; given up
+// meanwhile, with installing set.
+static int log_edit(struct tamis_db *db, const tm_edit *edit, tamis_error *err)
+{
+    tm_edit snapshot;
     bool rolls = wants_roll(db->mu.manifest) || tm_manifest_broken(db->mu.manifest);
-    tm_edit_init(&edit);
     tm_edit_init(&snapshot);
+    int st = rolls ? tm_db_snapshot_edit(db, &snapshot, err) : TAMIS_OK;
+    if (st == TAMIS_OK) {
+        db->mu.installing = true;
+        tm_mutex_unlock(&db->mu.m);
+        st = write_edit(db, edit, rolls ? &snapshot : NULL, err);
+        tm_mutex_lock(&db->mu.m);
+        db->mu.installing = false;
+        tm_cond_broadcast(&db->mu.changed);
+    }
+    tm_edit_deinit(&snapshot);
+    return st;
+}
+
+int tm_db_install_edit(struct tamis_db *db, tm_edit *edit, tamis_error *err)
+{
+    TM_TRY(begin_install(db, err));
+    stamp(db, edit);
+    edit->live_tables = live_tables(db, NULL, NULL);
+    for (size_t i = 0; i < edit->family_count; i++) {
+        if (!edit->families[i].drop) continue;
+        const tm_family *f = tm_db_family_by_id(db, edit->families[i].id);
+        edit->live_tables -= tm_version_tables(f->version);
+    }
+    return log_edit(db, edit, err);
+}
+
+int tm_db_install(struct tamis_db *db, tm_family *f, const tm_change *c, tamis_error *err)
+{
+    tm_version *v = NULL;
+    tm_edit edit;
+    TM_TRY(begin_install(db, err));
+    if (atomic_load_explicit(&f->dropped, memory_order_relaxed)) {
+        return tm_fail(err, TAMIS_ABORTED, "the family was dropped");
+    }
+    tm_edit_init(&edit);
     tm_view *view = tm_view_alloc(err);
     int st = view == NULL ? TAMIS_NOMEM : TAMIS_OK;
     if (st != TAMIS_OK) goto out;
     TM_GOTO(tm_version_apply(f->version, c->drops, c->drop_count, c->adds, c->add_count, &v, err));
-    if (rolls) TM_GOTO(tm_db_snapshot_edit(db, &snapshot, err));
     st = change_edit(db, f, c, v, &edit);
     if (st != TAMIS_OK) {
         st = tm_fail_nomem(err);
@@ -219,22 +279,16 @@ int tm_db_install(struct tamis_db *db, tm_family *f, const tm_change *c, tamis_e
         edit.has_min_log = true;
         edit.min_log = min_log_after(db, f, c->flushed);
     }
-    db->mu.installing = true;
-    tm_mutex_unlock(&db->mu.m);
-    st = write_edit(db, &edit, rolls ? &snapshot : NULL, err);
-    tm_mutex_lock(&db->mu.m);
-    db->mu.installing = false;
+    st = log_edit(db, &edit, err);
     if (st == TAMIS_OK) {
         take_effect(db, f, c, v, view);
         v = NULL;
         view = NULL;
     }
-    tm_cond_broadcast(&db->mu.changed);
 out:
     tm_version_unref(v);
     tm_view_unref(view);
     tm_edit_deinit(&edit);
-    tm_edit_deinit(&snapshot);
     return st;
 }
 
@@ -249,32 +303,50 @@ static uint64_t delay_rate(const tm_config *c, uint64_t tables)
     return DELAY_RATE_MIN + (uint64_t)(DELAY_RATE_MAX - DELAY_RATE_MIN) * room / span;
 }
 
-void tm_db_update_pressure(struct tamis_db *db)
+// What is due in the family, and what its level 0 and memtables ask of writers.
+static void feel_pressure(tm_family *f)
 {
-    tm_stall stall = TM_STALL_NONE;
-    uint64_t rate = 0;
-    for (uint32_t i = 0; i < db->family_count; i++) {
-        tm_family *f = db->families[i];
-        tm_targets t;
-        uint64_t tables = f->version->levels[0].count;
-        tm_pick_targets(f->version, &db->config, &t);
-        f->compact_due = false;
-        for (uint32_t l = 0; l < TM_LEVELS; l++) {
-            f->compact_due = f->compact_due || t.score[l] >= 1;
-            for (uint32_t k = 0; l > 0 && k < f->version->levels[l].count; k++) {
-                tm_file_ref *file = f->version->levels[l].files[k];
-                f->compact_due = f->compact_due || (file->marked && !file->busy);
-            }
-        }
-        uint64_t slow = delay_rate(&db->config, tables);
-        if (slow != 0) {
-            rate = rate == 0 ? slow : TM_MIN(rate, slow);
-            stall = TM_MAX(stall, TM_STALL_SLOW);
-        }
-        if (f->frozen_count + 1 >= db->config.write_buffers || tables >= db->config.level0_stop) {
-            stall = TM_STALL_STOP;
+    tm_targets t;
+    uint64_t tables = f->version->levels[0].count;
+    tm_pick_targets(f->version, &f->config, &t);
+    f->compact_due = false;
+    for (uint32_t l = 0; l < TM_LEVELS; l++) {
+        f->compact_due = f->compact_due || t.score[l] >= 1;
+        for (uint32_t k = 0; l > 0 && k < f->version->levels[l].count; k++) {
+            tm_file_ref *file = f->version->levels[l].files[k];
+            f->compact_due = f->compact_due || (file->marked && !file->busy);
         }
     }
+    f->next_expiry = 0;
+    for (uint32_t l = 0; l < TM_LEVELS; l++) {
+        for (uint32_t k = 0; k < f->version->levels[l].count; k++) {
+            const tm_file_ref *file = f->version->levels[l].files[k];
+            uint64_t at = file->marked ? 0 : file->meta->expires_ms;
+            if (at != 0 && (f->next_expiry == 0 || at < f->next_expiry)) f->next_expiry = at;
+        }
+    }
+    f->slow_rate = delay_rate(&f->config, tables);
+    f->full = f->frozen_count + 1 >= f->config.write_buffers || tables >= f->config.level0_stop;
+}
+
+void tm_db_update_pressure(struct tamis_db *db, tm_family *f)
+{
+    tm_stall stall = TM_STALL_NONE;
+    uint64_t rate = 0, frozen = 0;
+    if (f != NULL) feel_pressure(f);
+    for (uint32_t i = 0; i < db->family_count; i++) {
+        tm_family *g = db->families[i];
+        if (f == NULL) feel_pressure(g);
+        if (g->slow_rate != 0) {
+            rate = rate == 0 ? g->slow_rate : TM_MIN(rate, g->slow_rate);
+            stall = TM_MAX(stall, TM_STALL_SLOW);
+        }
+        if (g->full) stall = TM_STALL_STOP;
+        for (uint32_t k = 0; k < g->frozen_count; k++)
+            frozen += tm_memtable_bytes(g->frozen[k].mem);
+    }
+    // Many families that wait for their flushes, none of them full.
+    if (db->family_count > 1 && frozen > db->config.memory_budget / 4) stall = TM_STALL_STOP;
     atomic_store_explicit(&db->delay_rate, rate, memory_order_relaxed);
     atomic_store_explicit(&db->stall, stall, memory_order_relaxed);
     tm_cond_broadcast(&db->mu.changed);

@@ -7,15 +7,18 @@
 #include "lsm/db.h"
 #include "lsm/level_iter.h"
 #include "lsm/merge_iter.h"
+#include "lsm/overlay.h"
 #include "lsm/user_iter.h"
 
 struct tamis_iter {
     struct tamis_db *db;
+    tm_family *family;
     tm_view *view;
     tm_user_iter *user;
-    tm_read_counts counts[TM_LEVELS]; // this iterator's, added up when it is freed
+    tm_read_counts *counts; // by level; what the walks point to, added up when it is freed
     uint64_t seeks, steps;
     int own_status; // CLOSED or MISUSE, before anything the walk says
+    tm_buf many;    // what tamis_iter_next_many handed out
 };
 
 // ---- Sources -----------------------------------------------------------------------------------
@@ -40,14 +43,20 @@ static int add_sets(sources *s, tm_buf *found, tamis_error *err)
     return st == TAMIS_OK ? st : tm_fail_nomem(err);
 }
 
-static int open_memtables(tamis_iter *it, sources *s, tamis_error *err)
+static int open_memtable(tm_memtable *m, sources *s, tamis_error *err)
 {
+    TM_TRY(tm_memtable_iter_create(m, &s->children[s->count], err));
+    s->count++;
+    tm_buf_clear(&s->scratch);
+    TM_TRY(tm_memtable_range_sets(m, &s->scratch, err));
+    return add_sets(s, &s->scratch, err);
+}
+
+static int open_memtables(tamis_iter *it, tm_memtable *overlay, sources *s, tamis_error *err)
+{
+    if (overlay != NULL) TM_TRY(open_memtable(overlay, s, err));
     for (uint32_t i = 0; i < it->view->mem_count; i++) {
-        TM_TRY(tm_memtable_iter_create(it->view->mems[i], &s->children[s->count], err));
-        s->count++;
-        tm_buf_clear(&s->scratch);
-        TM_TRY(tm_memtable_range_sets(it->view->mems[i], &s->scratch, err));
-        TM_TRY(add_sets(s, &s->scratch, err));
+        TM_TRY(open_memtable(it->view->mems[i], s, err));
     }
     return TAMIS_OK;
 }
@@ -83,12 +92,21 @@ static int open_tables(tamis_iter *it, const tamis_read_options *ro, sources *s,
     return TAMIS_OK;
 }
 
-static int open_user_walk(tamis_iter *it, const tamis_read_options *ro, uint64_t seq,
+typedef struct sight { // what of all versions the walk sees
+    uint64_t seq;
+    tm_memtable *overlay; // NULL: none
+    uint64_t overlay_seq;
+} sight;
+
+static int open_user_walk(tamis_iter *it, const tamis_read_options *ro, const sight *see,
                           const sources *s, tm_iter *merged, tamis_error *err)
 {
     tm_user_iter_options o = {
-        .order = it->db->families[0]->order,
-        .seq = seq,
+        .order = it->family->order,
+        .seq = see->seq,
+        .overlay_seq = see->overlay ? see->overlay_seq : 0,
+        .now_ms = it->db->vfs->wall_ms(it->db->vfs),
+        .merger = &it->family->merger,
         .has_lower = ro->lower.data != NULL,
         .has_upper = ro->upper.data != NULL,
         .lower = tm_slice_of(ro->lower.data, ro->lower.len),
@@ -102,14 +120,15 @@ static int open_user_walk(tamis_iter *it, const tamis_read_options *ro, uint64_t
     return tm_user_iter_create(merged, &o, &it->user, err);
 }
 
-static int open_walk(tamis_iter *it, const tamis_read_options *ro, uint64_t seq, tamis_error *err)
+static int open_walk(tamis_iter *it, const tamis_read_options *ro, const sight *see,
+                     tamis_error *err)
 {
     const tm_version *v = it->view->version;
-    tm_family *f = it->db->families[0];
-    size_t most = it->view->mem_count + v->levels[0].count + TM_LEVELS;
+    tm_family *f = it->family;
+    size_t most = 1 + it->view->mem_count + v->levels[0].count + TM_LEVELS;
     sources s = {.children = tm_calloc(most, sizeof *s.children)};
     int st = s.children ? TAMIS_OK : tm_fail_nomem(err);
-    if (st == TAMIS_OK) st = open_memtables(it, &s, err);
+    if (st == TAMIS_OK) st = open_memtables(it, see->overlay, &s, err);
     if (st == TAMIS_OK) st = open_tables(it, ro, &s, err);
     tm_iter *merged = NULL;
     if (st == TAMIS_OK) {
@@ -118,7 +137,7 @@ static int open_walk(tamis_iter *it, const tamis_read_options *ro, uint64_t seq,
     }
     for (size_t i = 0; i < s.count; i++) tm_iter_destroy(s.children[i]);
     tm_free(s.children);
-    if (st == TAMIS_OK) st = open_user_walk(it, ro, seq, &s, merged, err);
+    if (st == TAMIS_OK) st = open_user_walk(it, ro, see, &s, merged, err);
     tm_buf_deinit(&s.ranges);
     tm_buf_deinit(&s.range_children);
     tm_buf_deinit(&s.scratch);
@@ -142,19 +161,27 @@ int tamis_iter_create(tamis_db *db, tamis_cf *cf, const tamis_read_options *ro, 
                        tm_order_name(&f->order));
     }
     tamis_iter *it = tm_calloc(1, sizeof *it);
-    if (it == NULL) return tm_fail_nomem(err);
+    if (it != NULL) it->counts = tm_calloc(TM_LEVELS, sizeof *it->counts);
+    if (it == NULL || it->counts == NULL) {
+        tm_free(it);
+        return tm_fail_nomem(err);
+    }
     it->db = db;
+    it->family = f;
     tm_db_ref(db);
+    tm_family_ref(f);
     atomic_fetch_add_explicit(&db->iterators, 1, memory_order_relaxed);
     it->view = tm_family_pin_view(f); // before the sequence number: see db_get.c
-    uint64_t seq =
-        o.snapshot ? o.snapshot->seq : atomic_load_explicit(&db->last_seq, memory_order_acquire);
-    int st = open_walk(it, &o, seq, err);
+    sight see = {.seq = o.snapshot ? o.snapshot->seq
+                                   : atomic_load_explicit(&db->last_seq, memory_order_acquire)};
+    int st = TAMIS_OK;
+    if (o.overlay != NULL) st = tm_overlay_get(o.overlay, f, &see.overlay, &see.overlay_seq, err);
+    if (st == TAMIS_OK) st = open_walk(it, &o, &see, err);
     if (st != TAMIS_OK) {
         tamis_iter_free(it);
         return st;
     }
-    tm_stats_add(&db->stats, TM_STAT_iterators, 1);
+    tm_stats_add(&f->stats, TM_STAT_iterators, 1);
     *out = it;
     return TAMIS_OK;
 }
@@ -163,12 +190,16 @@ void tamis_iter_free(tamis_iter *it)
 {
     if (it == NULL) return;
     struct tamis_db *db = it->db;
-    if (it->user != NULL) tm_stats_add(&db->stats, TM_STAT_hidden, tm_user_iter_skipped(it->user));
+    tm_stats *stats = &it->family->stats;
+    if (it->user != NULL) tm_stats_add(stats, TM_STAT_hidden, tm_user_iter_skipped(it->user));
     tm_user_iter_destroy(it->user);
-    for (uint32_t l = 0; l < TM_LEVELS; l++) tm_stats_add_reads(&db->stats, l, &it->counts[l]);
-    tm_stats_add(&db->stats, TM_STAT_seeks, it->seeks);
-    tm_stats_add(&db->stats, TM_STAT_steps, it->steps);
+    for (uint32_t l = 0; l < TM_LEVELS; l++) tm_stats_add_reads(stats, l, &it->counts[l]);
+    tm_stats_add(stats, TM_STAT_seeks, it->seeks);
+    tm_stats_add(stats, TM_STAT_steps, it->steps);
     tm_view_unref(it->view);
+    tm_family_unref(it->family);
+    tm_buf_deinit(&it->many);
+    tm_free(it->counts);
     tm_free(it);
     atomic_fetch_sub_explicit(&db->iterators, 1, memory_order_relaxed);
     if (atomic_load_explicit(&db->clean_due, memory_order_relaxed)) {
@@ -177,6 +208,18 @@ void tamis_iter_free(tamis_iter *it)
         tm_mutex_unlock(&db->mu.m);
     }
     tm_db_unref(db);
+}
+
+int tamis_iter_refresh(tamis_iter *it, const tamis_read_options *ro, tamis_error *err)
+{
+    tamis_iter *fresh;
+    if (it == NULL) return tm_fail(err, TAMIS_INVALID, "it is NULL");
+    TM_TRY(tamis_iter_create(it->db, it->family, ro, &fresh, err));
+    tamis_iter old = *it;
+    *it = *fresh;
+    *fresh = old;
+    tamis_iter_free(fresh);
+    return TAMIS_OK;
 }
 
 // False: the iterator answers CLOSED or MISUSE, and is not valid.
@@ -262,9 +305,44 @@ int tamis_iter_status(const tamis_iter *it, tamis_error *err)
     switch (it->own_status) {
     case TAMIS_OK:
         return tm_user_iter_status(it->user, err);
+    case TAMIS_NOMEM:
+        return tm_fail_nomem(err);
     case TAMIS_INVALID:
         return tm_fail(err, TAMIS_INVALID, "the key to seek is NULL, its length is not 0");
     default:
         return tm_db_check(it->db, err);
     }
+}
+
+// ---- Many at once ------------------------------------------------------------------------------
+
+size_t tamis_iter_next_many(tamis_iter *it, size_t n, size_t max_bytes, tamis_slice *keys,
+                            tamis_slice *values)
+{
+    size_t count = 0;
+    if (it == NULL || keys == NULL || values == NULL) return 0;
+    tm_buf *b = &it->many;
+    tm_buf_clear(b);
+    while (count < n && tamis_iter_valid(it)) {
+        tm_slice k = tm_user_iter_key(it->user), v = tm_user_iter_value(it->user);
+        if (count > 0 && max_bytes > 0 && k.len + v.len > max_bytes - TM_MIN(b->len, max_bytes)) {
+            break;
+        }
+        if (tm_buf_reserve(b, k.len + v.len) != TAMIS_OK) {
+            if (count == 0) it->own_status = TAMIS_NOMEM; // else the next call meets it again
+            break;
+        }
+        (void)!tm_buf_append(b, k.data, k.len); // room was made
+        (void)!tm_buf_append(b, v.data, v.len);
+        keys[count].len = k.len;
+        values[count++].len = v.len;
+        tamis_iter_next(it);
+    }
+    const uint8_t *p = b->data;
+    for (size_t i = 0; i < count; i++) { // the buffer has stopped moving
+        keys[i].data = p;
+        values[i].data = p + keys[i].len;
+        p += keys[i].len + values[i].len;
+    }
+    return count;
 }

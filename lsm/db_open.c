@@ -8,8 +8,7 @@
 #include "lsm/db.h"
 #include "lsm/folder.h"
 
-#define NOTES_BYTES    (4u << 20)
-#define DEFAULT_FAMILY "default"
+#define NOTES_BYTES (4u << 20)
 
 // ---- Opening -----------------------------------------------------------------------------------
 
@@ -104,8 +103,6 @@ static int make_parts(struct tamis_db *db, tamis_error *err)
     TM_TRY(tm_cache_create((size_t)c->memory_budget, &db->cache, err));
     TM_TRY(tm_table_cache_create(db->dir, (uint32_t)c->max_open_files, &db->files, err));
     db->table_env = (tm_table_env){db->vfs, db->cache, db->files, c->verify_filters != 0};
-    TM_TRY(tm_family_create(db, 0, tm_slice_str(DEFAULT_FAMILY), &c->order, &db->families[0], err));
-    db->family_count = 1;
     return TAMIS_OK;
 }
 
@@ -248,10 +245,12 @@ int tamis_open(const char *path, const tamis_options *opt, tamis_db **out, tamis
     }
     if (!db->readonly) {
         tm_mutex_lock(&db->mu.m);
-        tm_db_update_pressure(db);
+        tm_db_update_pressure(db, NULL);
         tm_db_schedule(db);
         tm_mutex_unlock(&db->mu.m);
     }
+    db->config.given = NULL; // the opener's
+    db->config.given_count = 0;
     *out = db;
     return TAMIS_OK;
 }
@@ -263,7 +262,8 @@ static int count_children(struct tamis_db *db, tamis_error *err)
     unsigned long long all = atomic_load(&db->refs) - 1;
     unsigned long long iterators = TM_MIN(all, (unsigned long long)atomic_load(&db->iterators));
     unsigned long long snapshots = tm_snapshots_count(&db->snapshots);
-    unsigned long long values = all - TM_MIN(all, iterators + snapshots);
+    unsigned long long handles = atomic_load(&db->handles); // may outlive the store
+    unsigned long long values = all - TM_MIN(all, iterators + snapshots + handles);
     if (iterators + values + snapshots == 0) return TAMIS_OK;
     return tm_fail(err, TAMIS_BUSY,
                    "the store has %llu iterators, %llu snapshots and %llu values that live: free "
@@ -280,7 +280,7 @@ int tamis_close(tamis_db *db, uint32_t flags, tamis_error *err)
     TM_TRY(tm_db_check(db, err));
     if (!(flags & TAMIS_CLOSE_DETACH)) TM_TRY(count_children(db, err));
     int flushed = TAMIS_OK;
-    if ((flags & TAMIS_CLOSE_FLUSH) && !db->readonly) flushed = tamis_flush(db, NULL, err);
+    if ((flags & TAMIS_CLOSE_FLUSH) && !db->readonly) flushed = tm_db_flush_all(db, err);
     atomic_store_explicit(&db->closed, true, memory_order_release);
     tm_db_stop_background(db);
     int st = close_files(db, true, flushed == TAMIS_OK ? err : NULL);

@@ -22,14 +22,18 @@
 #include "lsm/output.h"
 #include "wal/wal_reader.h"
 
+typedef struct replayed_output {
+    tm_family *family;
+    tm_output out;
+} replayed_output;
+
 typedef struct recovery {
     struct tamis_db *db;
     const tm_folder *files;
     // From the manifest.
-    tm_edit state; // live tables, families, cursors so far
+    tm_edit state; // what all edits add up to
     uint64_t manifest;
     tm_manifest_end manifest_end;
-    uint64_t min_log, last_seq, next_file;
     // From the logs.
     tm_wal_reader **logs; // by place in files->logs; NULL: below min_log, or never begun
     uint64_t manifest_vouched;
@@ -37,80 +41,16 @@ typedef struct recovery {
     uint64_t replayed_seq; // of the last operation replayed
     bool all_whole;
     size_t first_log, end_log; // places that are replayed: [first, end)
-    tm_output *outs;           // tables written
+    replayed_output *outs;     // tables written
     size_t out_count;
 } recovery;
 
 // ---- The manifest ------------------------------------------------------------------------------
 
-static int forget_table(recovery *r, const tm_edit_table *gone, tamis_error *err)
-{
-    tm_edit *s = &r->state;
-    for (size_t i = 0; i < s->table_count; i++) {
-        tm_edit_table *t = &s->tables[i];
-        if (t->number != gone->number || t->level != gone->level || t->family != gone->family) {
-            continue;
-        }
-        tm_table_meta_deinit(&t->meta);
-        *t = s->tables[--s->table_count];
-        return TAMIS_OK;
-    }
-    return tm_fail_corrupt(err, r->manifest, 0,
-                           "MANIFEST-%06llu drops table %06llu, which is not there",
-                           (unsigned long long)r->manifest, (unsigned long long)gone->number);
-}
-
-static int take_families(recovery *r, const tm_edit *e, tamis_error *err)
-{
-    for (size_t i = 0; i < e->family_count; i++) {
-        const tm_edit_family *f = &e->families[i];
-        if (f->id != 0 || f->drop) {
-            return tm_fail(err, TAMIS_UNSUPPORTED,
-                           "the store has column families, which this version cannot open");
-        }
-        if (tm_edit_add_family(&r->state, f->id, tm_buf_slice(&f->name),
-                               tm_buf_slice(&f->comparator), tm_buf_slice(&f->merger)) != 0) {
-            return tm_fail_nomem(err);
-        }
-    }
-    for (size_t i = 0; i < e->cursor_count; i++) {
-        const tm_edit_cursor *c = &e->cursors[i];
-        if (tm_edit_set_cursor(&r->state, c->family, c->level, tm_buf_slice(&c->key)) != 0) {
-            return tm_fail_nomem(err);
-        }
-    }
-    return TAMIS_OK;
-}
-
 static int take_edit(void *ctx, tm_edit *e, tamis_error *err)
 {
     recovery *r = ctx;
-    if (e->has_store) {
-        r->state.has_store = true;
-        memcpy(r->state.store_id, e->store_id, sizeof e->store_id);
-        r->state.hash_seed = e->hash_seed;
-        r->state.format_level = e->format_level;
-    }
-    if (e->has_min_log) r->min_log = e->min_log;
-    if (e->has_last_seq) r->last_seq = TM_MAX(r->last_seq, e->last_seq);
-    if (e->has_next_file) r->next_file = TM_MAX(r->next_file, e->next_file);
-    TM_TRY(take_families(r, e, err));
-    for (size_t i = 0; i < e->table_count; i++) {
-        if (!e->tables[i].add) TM_TRY(forget_table(r, &e->tables[i], err));
-    }
-    for (size_t i = 0; i < e->table_count; i++) {
-        const tm_edit_table *t = &e->tables[i];
-        if (t->add && tm_edit_add_table(&r->state, t->family, t->level, &t->meta) != 0) {
-            return tm_fail_nomem(err);
-        }
-    }
-    if (e->has_live_tables && e->live_tables != r->state.table_count) {
-        return tm_fail_corrupt(err, r->manifest, 0,
-                               "MANIFEST-%06llu: %llu live tables expected, %zu found",
-                               (unsigned long long)r->manifest, (unsigned long long)e->live_tables,
-                               r->state.table_count);
-    }
-    return TAMIS_OK;
+    return tm_edit_merge(&r->state, e, r->manifest, err);
 }
 
 static int read_manifest(recovery *r, tamis_error *err)
@@ -135,46 +75,119 @@ static int read_manifest(recovery *r, tamis_error *err)
                        "the store has format level %llu; this library reads up to %u",
                        (unsigned long long)s->format_level, (unsigned)tamis_format_version());
     }
-    const tm_buf *stored = &s->families[0].comparator;
-    const char *given = tm_order_name(&db->config.order);
-    if (!tm_slice_equal(tm_buf_slice(stored), tm_slice_str(given))) {
-        return tm_fail(err, TAMIS_INVALID,
-                       "the store was made with comparator \"%.*s\", not \"%s\"",
-                       (int)TM_MIN(stored->len, (size_t)100), (const char *)stored->data, given);
-    }
     memcpy(db->store_id, s->store_id, sizeof db->store_id);
     db->hash_seed = s->hash_seed;
-    db->alloc_seq = r->last_seq;
-    uint64_t next = TM_MAX(r->next_file, r->files->highest + 1);
+    db->alloc_seq = s->last_seq;
+    uint64_t next = TM_MAX(s->next_file, r->files->highest + 1);
     atomic_store_explicit(&db->next_file, next, memory_order_relaxed);
     return TAMIS_OK;
 }
 
-static int make_version(recovery *r, tamis_error *err)
+// ---- Families and versions ---------------------------------------------------------------------
+
+static bool same_text(const tm_buf *stored, const char *given)
+{
+    return tm_slice_equal(tm_buf_slice(stored), tm_slice_str(given));
+}
+
+static int other_comparator(const tm_edit_family *e, const char *given, tamis_error *err)
+{
+    int shown = (int)TM_MIN(e->comparator.len, (size_t)60);
+    if (e->id == 0) {
+        return tm_fail(err, TAMIS_INVALID,
+                       "the store was made with comparator \"%.*s\", not \"%.60s\"", shown,
+                       (const char *)e->comparator.data, given);
+    }
+    return tm_fail(
+        err, TAMIS_INVALID,
+        "the family \"%.*s\" was made with comparator \"%.*s\", not \"%.60s\": give it in "
+        "tamis_options.families",
+        (int)TM_MIN(e->name.len, (size_t)60), (const char *)e->name.data, shown,
+        (const char *)e->comparator.data, given);
+}
+
+// Order, plug-ins and options of a stored family: the default one's are the opener's, those of
+// others are what was kept, unless the opener names them.
+static int make_family(recovery *r, const tm_edit_family *e, tamis_error *err)
 {
     struct tamis_db *db = r->db;
-    tm_family *f = db->families[0];
+    const tamis_family *g = tm_db_given_family(db, tm_buf_slice(&e->name));
+    tm_config config = db->config;
+    tm_plugins plugins = db->config.plugins;
+    tm_buf given = {0}, text = {0};
+    tm_family_spec spec = {.id = e->id,
+                           .name = tm_buf_slice(&e->name),
+                           .order = db->config.order,
+                           .merger = tm_buf_slice(&e->merger),
+                           .config = &config,
+                           .plugins = &plugins};
+    tm_family *f = NULL;
+    int st = TAMIS_OK;
+    if (e->id != 0) {
+        const char *extra = g ? g->options.extra : NULL;
+        memset(&plugins, 0, sizeof plugins);
+        TM_GOTO(tm_order_take(g ? g->options.comparator : NULL, &spec.order, err));
+        TM_GOTO(tm_plugins_take(&plugins, g ? g->options.merger : NULL,
+                                g ? g->options.compaction_filter : NULL, err));
+        for (size_t i = 0; extra == NULL && i < r->state.option_count; i++) { // the last one holds
+            const tm_edit_option *o = &r->state.options[i];
+            if (o->family != e->id || !same_text(&o->name, TM_GIVEN_OPTIONS)) continue;
+            if (tm_buf_set_text(&text, tm_buf_slice(&o->value)) != TAMIS_OK) {
+                st = tm_fail_nomem(err);
+                goto out;
+            }
+        }
+        if (extra == NULL) extra = (const char *)text.data;
+        TM_GOTO(tm_config_family(&db->config, extra, &config, &given, err));
+        spec.given = tm_buf_slice(&given);
+    }
+    if (!same_text(&e->comparator, tm_order_name(&spec.order))) {
+        st = other_comparator(e, tm_order_name(&spec.order), err);
+        goto out;
+    }
+    TM_GOTO(tm_family_create(db, &spec, &f, err));
+    for (size_t i = 0; i < r->state.flushed_count; i++) {
+        const tm_edit_flushed *x = &r->state.flushed[i];
+        if (x->family == e->id) f->flushed_seq = TM_MAX(f->flushed_seq, x->seq);
+    }
+    TM_GOTO(tm_db_list_family(db, f, err));
+    f = NULL;
+out:
+    tm_family_unref(f);
+    tm_buf_deinit(&given);
+    tm_buf_deinit(&text);
+    return st;
+}
+
+static int open_table(recovery *r, const tm_family *f, const tm_edit_table *t, tm_file_ref **out,
+                      tamis_error *err)
+{
+    struct tamis_db *db = r->db;
+    tm_table *table = NULL;
+    if (!tm_folder_has(&r->files->tables, t->number)) {
+        return tm_fail_corrupt(err, t->number, 0, "table %06llu.sst is missing",
+                               (unsigned long long)t->number);
+    }
+    TM_TRY(tm_table_open(&db->table_env, &t->meta, &f->order, false, &table, err));
+    TM_TRY(tm_file_ref_create(table, &db->dead, out, err));
+    (*out)->marked = tm_db_many_tombstones(f, t->level, &t->meta);
+    return TAMIS_OK;
+}
+
+static int make_version(recovery *r, tm_family *f, tamis_error *err)
+{
     const tm_edit *s = &r->state;
     tm_version_add *adds = tm_calloc(s->table_count + 1, sizeof *adds);
     tm_version *v = NULL;
     if (adds == NULL) return tm_fail_nomem(err);
     int st = TAMIS_OK;
     size_t n = 0;
-    for (; st == TAMIS_OK && n < s->table_count; n++) {
-        const tm_edit_table *t = &s->tables[n];
-        tm_table *table = NULL;
-        if (!tm_folder_has(&r->files->tables, t->number)) {
-            st = tm_fail_corrupt(err, t->number, 0, "table %06llu.sst is missing",
-                                 (unsigned long long)t->number);
-            break;
-        }
-        st = tm_table_open(&db->table_env, &t->meta, &f->order, false, &table, err);
-        if (st == TAMIS_OK) st = tm_file_ref_create(table, &db->dead, &adds[n].file, err);
-        if (st != TAMIS_OK) break;
+    for (size_t i = 0; st == TAMIS_OK && i < s->table_count; i++) {
+        const tm_edit_table *t = &s->tables[i];
+        if (t->family != f->id) continue;
+        st = open_table(r, f, t, &adds[n].file, err);
         adds[n].level = t->level;
-        adds[n].file->marked =
-            db->config.tombstone_percent > 0 && t->level > 0 && t->meta.entries >= 1024 &&
-            t->meta.deletes * 100 >= t->meta.entries * db->config.tombstone_percent;
+        if (st == TAMIS_OK) n++;
     }
     if (st == TAMIS_OK) st = tm_version_apply(f->version, NULL, 0, adds, n, &v, err);
     for (size_t i = 0; i < n; i++) tm_file_ref_put(adds[i].file);
@@ -184,6 +197,27 @@ static int make_version(recovery *r, tamis_error *err)
         f->version = v;
     }
     return st;
+}
+
+static int make_families(recovery *r, tamis_error *err)
+{
+    struct tamis_db *db = r->db;
+    const tm_edit *s = &r->state;
+    size_t placed = 0;
+    for (size_t i = 0; i < s->family_count; i++) TM_TRY(make_family(r, &s->families[i], err));
+    db->next_family = TM_MAX(db->next_family, s->next_family);
+    if (db->default_family == NULL) {
+        return tm_fail_corrupt(err, r->manifest, 0, "MANIFEST-%06llu names no default family",
+                               (unsigned long long)r->manifest);
+    }
+    for (uint32_t i = 0; i < db->family_count; i++) {
+        TM_TRY(make_version(r, db->families[i], err));
+        placed += tm_version_tables(db->families[i]->version);
+    }
+    if (placed == s->table_count) return TAMIS_OK;
+    return tm_fail_corrupt(err, r->manifest, 0,
+                           "MANIFEST-%06llu has tables of families that it does not name",
+                           (unsigned long long)r->manifest);
 }
 
 // ---- The logs ----------------------------------------------------------------------------------
@@ -222,7 +256,7 @@ static int open_logs(recovery *r, tamis_error *err)
     for (size_t i = 0; i < n; i++) {
         char name[TM_NAME_MAX];
         uint64_t number = tm_folder_at(&r->files->logs, i);
-        if (number < r->min_log) continue;
+        if (number < r->state.min_log) continue;
         if (r->first_log == n) r->first_log = i;
         tm_filename(name, TM_FILE_LOG, number);
         tamis_error e = {0};
@@ -254,7 +288,7 @@ static int open_logs(recovery *r, tamis_error *err)
     for (size_t i = r->first_log; i < r->end_log; i++) {
         const tm_wal_header *h = tm_wal_reader_header(r->logs[i]);
         uint64_t before = i > r->first_log ? tm_folder_at(&r->files->logs, i - 1) : 0;
-        if (h->previous >= r->min_log && h->previous != before) {
+        if (h->previous >= r->state.min_log && h->previous != before) {
             return tm_fail_corrupt(err, h->previous, 0,
                                    "log %06llu.log is missing: %06llu.log follows it",
                                    (unsigned long long)h->previous, (unsigned long long)h->number);
@@ -263,45 +297,89 @@ static int open_logs(recovery *r, tamis_error *err)
     return TAMIS_OK;
 }
 
-static int flush_replayed(recovery *r, tamis_error *err)
+static int write_replayed(recovery *r, tm_family *f, tm_output *out, tamis_error *err)
 {
-    struct tamis_db *db = r->db;
-    tm_family *f = db->families[0];
-    if (tm_memtable_entries(f->mem) == 0) return TAMIS_OK;
-    tm_output *outs = tm_realloc(r->outs, (r->out_count + 1) * sizeof *outs);
-    if (outs == NULL) return tm_fail_nomem(err);
-    r->outs = outs;
     const tm_range_set *ranges = NULL;
     tm_iter *it = NULL;
     tm_stripes stripes = {0};
-    tm_memtable *fresh = NULL;
     TM_TRY(tm_memtable_ranges(f->mem, &ranges, err));
-    TM_TRY(tm_memtable_create(&f->order, db->hash_seed, db->config.write_buffer, &fresh, err));
-    int st = tm_memtable_iter_create(f->mem, &it, err);
-    if (st == TAMIS_OK) {
-        tm_output_options o = {.db = db,
-                               .family = f,
-                               .stripes = &stripes,
-                               .ranges = ranges,
-                               .table_bytes = UINT64_MAX};
-        st = tm_output_run(&o, it, &r->outs[r->out_count], err);
-        tm_iter_destroy(it);
-    }
-    if (st != TAMIS_OK) {
-        tm_memtable_unref(fresh);
-        return st;
-    }
+    TM_TRY(tm_memtable_iter_create(f->mem, &it, err));
+    tm_output_options o = {
+        .db = r->db, .family = f, .stripes = &stripes, .ranges = ranges, .table_bytes = UINT64_MAX};
+    int st = tm_output_run(&o, it, out, err);
+    tm_iter_destroy(it);
+    return st;
+}
+
+// The family's memtable becomes a table.
+static int flush_replayed(recovery *r, tm_family *f, tamis_error *err)
+{
+    if (f->mem == NULL) return TAMIS_OK;
+    replayed_output *outs = tm_realloc(r->outs, (r->out_count + 1) * sizeof *outs);
+    if (outs == NULL) return tm_fail_nomem(err);
+    r->outs = outs;
+    outs[r->out_count].family = f;
+    TM_TRY(write_replayed(r, f, &outs[r->out_count].out, err));
     r->out_count++;
     tm_memtable_unref(f->mem);
-    f->mem = fresh;
+    f->mem = NULL;
     return TAMIS_OK;
+}
+
+// Makes room when the memtables have grown: those of all families together count.
+static int bound_memory(recovery *r, tamis_error *err)
+{
+    struct tamis_db *db = r->db;
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < db->family_count; i++) {
+        tm_family *f = db->families[i];
+        if (f->mem == NULL) continue;
+        tm_memtable_charge(f->mem, db->cache);
+        if (!db->readonly && tm_memtable_data(f->mem) >= f->config.write_buffer) {
+            TM_TRY(flush_replayed(r, f, err));
+        } else {
+            bytes += tm_memtable_bytes(f->mem);
+        }
+    }
+    if (db->readonly && bytes > db->config.memory_budget) {
+        return tm_fail(err, TAMIS_TOOLARGE,
+                       "the log does not fit into the memory budget: raise it, or open for writing "
+                       "once");
+    }
+    if (db->family_count == 1 || db->readonly || bytes <= db->config.memory_budget / 4) {
+        return TAMIS_OK;
+    }
+    for (uint32_t i = 0; i < db->family_count; i++) TM_TRY(flush_replayed(r, db->families[i], err));
+    return TAMIS_OK;
+}
+
+static int replay_op(recovery *r, const tm_batch_op *op, uint64_t seq, tm_buf *scratch,
+                     tamis_error *err)
+{
+    struct tamis_db *db = r->db;
+    tm_family *f = tm_db_family_by_id(db, op->family);
+    if (f == NULL) { // dropped since; or never there
+        return op->family < db->next_family ? TAMIS_OK : TAMIS_CORRUPT;
+    }
+    if (seq <= f->flushed_seq) return TAMIS_OK; // stands in a table
+    if (f->mem == NULL) {
+        TM_TRY(tm_memtable_create(&f->order, db->hash_seed, f->config.write_buffer, &f->mem, err));
+    }
+    TM_TRY(tm_memtable_reserve(f->mem, op->key.len + op->value.len, 1, err));
+    if (op->kind == TM_KIND_RANGE_DELETE) {
+        return tm_memtable_add_range(f->mem, op->key, op->value, seq, err);
+    }
+    uint64_t hash = 0;
+    if (tm_order_hash(&f->order, op->key, db->hash_seed, scratch, &hash) != TAMIS_OK) {
+        return tm_fail_nomem(err);
+    }
+    return tm_memtable_add(f->mem, op->key, tm_trailer(seq, op->kind), op->value, hash, err);
 }
 
 static int replay_record(void *ctx, const tm_wal_record *rec, tamis_error *err)
 {
     recovery *r = ctx;
     struct tamis_db *db = r->db;
-    tm_family *f = db->families[0];
     uint64_t number = tm_wal_reader_header(r->logs[r->first_log])->number;
     if (rec->seal) return TAMIS_OK;
     if (rec->seq <= r->replayed_seq) {
@@ -311,7 +389,6 @@ static int replay_record(void *ctx, const tm_wal_record *rec, tamis_error *err)
                                (unsigned long long)rec->offset, (unsigned long long)rec->seq,
                                (unsigned long long)r->replayed_seq);
     }
-    TM_TRY(tm_memtable_reserve(f->mem, rec->payload.len, (size_t)rec->count, err));
     tm_batch_reader reader = tm_batch_reader_of(rec->payload);
     tm_batch_op op;
     uint64_t seq = rec->seq;
@@ -319,16 +396,8 @@ static int replay_record(void *ctx, const tm_wal_record *rec, tamis_error *err)
     tm_buf_init(&scratch);
     int st;
     while ((st = tm_batch_reader_next(&reader, &op)) == TAMIS_OK) {
-        uint64_t hash = 0;
-        if (seq - rec->seq >= rec->count || op.family != 0) break;
-        if (op.kind == TM_KIND_RANGE_DELETE) {
-            st = tm_memtable_add_range(f->mem, op.key, op.value, seq, err);
-        } else {
-            st = tm_order_hash(&f->order, op.key, db->hash_seed, &scratch, &hash);
-            if (st == TAMIS_OK) {
-                st = tm_memtable_add(f->mem, op.key, tm_trailer(seq, op.kind), op.value, hash, err);
-            }
-        }
+        if (seq - rec->seq >= rec->count) break;
+        st = replay_op(r, &op, seq, &scratch, err);
         if (st != TAMIS_OK) break;
         seq++;
     }
@@ -343,15 +412,7 @@ static int replay_record(void *ctx, const tm_wal_record *rec, tamis_error *err)
     db->alloc_seq = TM_MAX(db->alloc_seq, r->replayed_seq);
     r->records++;
     r->operations += rec->count;
-    tm_memtable_charge(f->mem, db->cache);
-    if (tm_memtable_data(f->mem) < db->config.write_buffer) return TAMIS_OK;
-    if (!db->readonly) return flush_replayed(r, err);
-    if (tm_memtable_bytes(f->mem) > db->config.memory_budget) {
-        return tm_fail(err, TAMIS_TOOLARGE,
-                       "the log does not fit into the memory budget: raise it, or open for writing "
-                       "once");
-    }
-    return TAMIS_OK;
+    return bound_memory(r, err);
 }
 
 // Log i ended before the end that log i+1 names: a crash's tail, unless something vouches for it.
@@ -420,9 +481,9 @@ static int replay_logs(recovery *r, tamis_error *err)
 static int add_replayed(recovery *r, tamis_error *err)
 {
     struct tamis_db *db = r->db;
-    tm_family *f = db->families[0];
     for (size_t i = 0; i < r->out_count; i++) {
-        tm_output *out = &r->outs[i];
+        tm_family *f = r->outs[i].family;
+        tm_output *out = &r->outs[i].out;
         if (out->count == 0) continue;
         tm_version *v = NULL;
         tm_version_add *adds = tm_calloc(out->count, sizeof *adds);
@@ -524,38 +585,45 @@ static void recovery_deinit(recovery *r, bool failed)
     }
     tm_free(r->logs);
     for (size_t i = 0; i < r->out_count; i++) {
-        if (failed) tm_output_remove_files(r->db, &r->outs[i]);
-        tm_output_deinit(&r->outs[i]);
+        if (failed) tm_output_remove_files(r->db, &r->outs[i].out);
+        tm_output_deinit(&r->outs[i].out);
     }
     tm_free(r->outs);
     tm_edit_deinit(&r->state);
 }
 
+static int publish_families(struct tamis_db *db, tamis_error *err)
+{
+    for (uint32_t i = 0; i < db->family_count; i++) {
+        tm_view *view = tm_view_alloc(err);
+        if (view == NULL) return TAMIS_NOMEM;
+        tm_family_publish(db->families[i], view);
+    }
+    return TAMIS_OK;
+}
+
 int tm_db_recover(struct tamis_db *db, const struct tm_folder *files, tamis_error *err)
 {
     recovery r = {.db = db, .files = files, .all_whole = true};
-    tm_family *f = db->families[0];
-    tm_view *view = NULL;
     bool switched = false;
     int st = read_manifest(&r, err);
     if (st != TAMIS_OK) goto out;
     r.all_whole = r.manifest_end.whole;
-    TM_GOTO(make_version(&r, err));
-    TM_GOTO(tm_memtable_create(&f->order, db->hash_seed, db->config.write_buffer, &f->mem, err));
+    TM_GOTO(make_families(&r, err));
     TM_GOTO(open_logs(&r, err));
     TM_GOTO(replay_logs(&r, err));
     if (!db->readonly) {
-        TM_GOTO(flush_replayed(&r, err)); // begin_anew syncs the folder before it names them
-        TM_GOTO(add_replayed(&r, err));
+        for (uint32_t i = 0; i < db->family_count; i++) {
+            TM_GOTO(flush_replayed(&r, db->families[i], err));
+        }
+        TM_GOTO(add_replayed(&r, err)); // begin_anew syncs the folder before it names them
+        for (uint32_t i = 0; i < db->family_count; i++) {
+            db->families[i]->flushed_seq = db->alloc_seq;
+        }
         switched = true; // from here on the new manifest may be in force and name the new tables
         TM_GOTO(begin_anew(db, err));
     }
-    view = tm_view_alloc(err);
-    if (view == NULL) {
-        st = TAMIS_NOMEM;
-        goto out;
-    }
-    tm_family_publish(f, view);
+    TM_GOTO(publish_families(db, err));
     atomic_store_explicit(&db->last_seq, db->alloc_seq, memory_order_release);
     if (!db->readonly) clean_folder(&r);
     tell(&r);
@@ -566,15 +634,22 @@ out:
 
 int tm_db_create(struct tamis_db *db, tamis_error *err)
 {
-    tm_family *f = db->families[0];
     int sys = db->vfs->random(db->vfs, db->store_id, sizeof db->store_id);
     if (sys == 0) sys = db->vfs->random(db->vfs, &db->hash_seed, sizeof db->hash_seed);
     if (sys != 0) return tm_fail_sys(err, sys, 0, 0, "read random bytes for the store's id");
     if (db->config.seed != 0) db->hash_seed = db->config.seed;
     atomic_store_explicit(&db->next_file, 1, memory_order_relaxed);
-    TM_TRY(tm_memtable_create(&f->order, db->hash_seed, db->config.write_buffer, &f->mem, err));
-    tm_view *view = tm_view_alloc(err);
-    if (view == NULL) return TAMIS_NOMEM;
-    tm_family_publish(f, view);
+    tm_family *f = NULL;
+    tm_family_spec spec = {.name = tm_slice_str("default"),
+                           .order = db->config.order,
+                           .config = &db->config,
+                           .plugins = &db->config.plugins};
+    TM_TRY(tm_family_create(db, &spec, &f, err));
+    int st = tm_db_list_family(db, f, err);
+    if (st != TAMIS_OK) {
+        tm_family_unref(f);
+        return st;
+    }
+    TM_TRY(publish_families(db, err));
     return begin_anew(db, err);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// db_view.c - families, the views that readers look at, and the references that keep a store alive.
+// db_view.c - the views that readers look at, and the references that keep a store alive.
 
 #include "base/mem.h"
 #include "lsm/db.h"
@@ -67,51 +67,6 @@ tm_view *tm_family_pin_view(tm_family *f)
     return v;
 }
 
-// ---- Families ----------------------------------------------------------------------------------
-
-int tm_family_create(struct tamis_db *db, uint32_t id, tm_slice name, const tm_order *order,
-                     tm_family **out, tamis_error *err)
-{
-    tm_family *f = tm_calloc(1, sizeof *f);
-    if (f == NULL) return tm_fail_nomem(err);
-    f->db = db;
-    f->id = id;
-    f->order = *order;
-    atomic_init(&f->view, NULL);
-    int st = tm_buf_set(&f->name, name);
-    if (st == TAMIS_OK)
-        st = tm_version_create(order, &f->version, err);
-    else
-        st = tm_fail_nomem(err);
-    if (st != TAMIS_OK) {
-        tm_family_destroy(f);
-        return st;
-    }
-    *out = f;
-    return TAMIS_OK;
-}
-
-void tm_family_destroy(tm_family *f)
-{
-    if (f == NULL) return;
-    tm_view_unref(atomic_load_explicit(&f->view, memory_order_acquire));
-    tm_memtable_unref(f->mem);
-    for (uint32_t i = 0; i < f->frozen_count; i++) tm_memtable_unref(f->frozen[i].mem);
-    tm_version_unref(f->version);
-    for (uint32_t l = 0; l < TM_LEVELS; l++) tm_buf_deinit(&f->cursors[l]);
-    tm_buf_deinit(&f->name);
-    tm_free(f);
-}
-
-int tm_db_family(struct tamis_db *db, const tamis_cf *cf, tm_family **out, tamis_error *err)
-{
-    if (TM_UNLIKELY(cf != NULL)) {
-        return tm_fail(err, TAMIS_INVALID, "cf must be NULL: the store has one family so far");
-    }
-    *out = db->families[0];
-    return TAMIS_OK;
-}
-
 // ---- The life of a store -----------------------------------------------------------------------
 
 void tm_db_ref(struct tamis_db *db)
@@ -122,7 +77,8 @@ void tm_db_ref(struct tamis_db *db)
 // Everything but files and threads, which tamis_close (or a failed open) has let go already.
 static void db_free(struct tamis_db *db)
 {
-    for (uint32_t i = 0; i < db->family_count; i++) tm_family_destroy(db->families[i]);
+    for (uint32_t i = 0; i < db->family_count; i++) tm_family_unref(db->families[i]);
+    tm_free(db->families);
     tm_epoch_synchronize(); // retired views of this store let go of their tables
     tm_db_clean_dead(db);
     tm_epoch_synchronize(); // blocks of those tables

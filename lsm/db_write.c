@@ -21,7 +21,7 @@
 
 #include "lsm/db.h"
 
-#include "lsm/filename.h"
+#include "lsm/overlay.h"
 
 enum { GROUP_BYTES = 1 << 20, DEBT_US = 500, MAX_SLEEP_US = 100000 };
 
@@ -185,48 +185,187 @@ static int pay_delay(struct tamis_db *db, const tm_writer *w, tamis_error *err)
     return TAMIS_OK;
 }
 
-int tm_db_switch_memtable(struct tamis_db *db, tm_family *f, tamis_error *err)
+// What of the budget may be memtables where there are several families.
+static uint64_t memtable_share(const struct tamis_db *db)
+{
+    return db->config.memory_budget / 4;
+}
+
+// A memtable for a family that has none, published. As the leader.
+static int begin_memtable(struct tamis_db *db, tm_family *f, tamis_error *err)
 {
     tm_memtable *fresh = NULL;
+    uint64_t room = TM_MIN(f->config.write_buffer, memtable_share(db) / db->family_count);
+    if (db->family_count == 1) room = f->config.write_buffer;
     tm_view *view = tm_view_alloc(err);
     if (view == NULL) return TAMIS_NOMEM;
-    int st = tm_memtable_create(&f->order, db->hash_seed, db->config.write_buffer, &fresh, err);
-    if (st == TAMIS_OK) st = tm_db_new_log(db, err);
+    int st = tm_memtable_create(&f->order, db->hash_seed, (size_t)room, &fresh, err);
     if (st != TAMIS_OK) {
-        tm_memtable_unref(fresh);
         tm_view_unref(view);
         return st;
     }
     tm_mutex_lock(&db->mu.m);
-    tm_memtable *full = f->mem;
-    uint64_t first_log = atomic_load_explicit(&f->mem_log, memory_order_relaxed);
-    assert(f->frozen_count < TM_MAX_WRITE_BUFFERS);
-    f->frozen[f->frozen_count++] = (tm_frozen){full, first_log};
     f->mem = fresh;
     tm_family_publish(f, view);
-    atomic_store_explicit(&f->mem_log, 0, memory_order_relaxed);
-    tm_db_update_pressure(db);
-    tm_db_schedule(db);
     tm_mutex_unlock(&db->mu.m);
+    return TAMIS_OK;
+}
+
+// Freezes what the family has; the next write begins a new memtable. The log has been switched. mu
+// held.
+static void freeze(struct tamis_db *db, tm_family *f, tm_view *view)
+{
+    uint64_t first_log = atomic_load_explicit(&f->mem_log, memory_order_relaxed);
+    assert(f->frozen_count < TM_MAX_WRITE_BUFFERS);
+    f->frozen[f->frozen_count++] = (tm_frozen){f->mem, first_log, db->alloc_seq};
+    f->mem = NULL;
+    db->memtable_bytes -= f->mem_bytes;
+    f->mem_bytes = 0;
+    atomic_store_explicit(&f->mem_log, 0, memory_order_relaxed);
+    tm_family_publish(f, view);
+    tm_db_update_pressure(db, f);
+    tm_db_schedule(db);
+}
+
+static bool has_writes(const tm_family *f)
+{
+    return f->mem != NULL && tm_memtable_entries(f->mem) > 0;
+}
+
+// Where the oldest write stands that no table has yet.
+static void find_oldest(struct tamis_db *db)
+{
+    db->log_oldest = UINT64_MAX;
+    for (uint32_t i = 0; i < db->family_count; i++) {
+        const tm_family *f = db->families[i];
+        if (has_writes(f)) db->log_oldest = TM_MIN(db->log_oldest, f->mem_begin);
+    }
+}
+
+int tm_db_switch_memtable(struct tamis_db *db, tm_family *f, tamis_error *err)
+{
+    tm_view *view = tm_view_alloc(err);
+    if (view == NULL) return TAMIS_NOMEM;
+    int st = tm_db_new_log(db, err);
+    if (st != TAMIS_OK) {
+        tm_view_unref(view);
+        return st;
+    }
+    tm_mutex_lock(&db->mu.m);
+    freeze(db, f, view);
+    tm_mutex_unlock(&db->mu.m);
+    find_oldest(db);
     tm_epoch_collect();
     return TAMIS_OK;
 }
 
+// The family that should be flushed although it is not full: the one whose writes hold back the
+// log, or the one with most memory. NULL: none can be. mu held.
+static tm_family *pick_quiet(struct tamis_db *db, bool much_log)
+{
+    tm_family *best = NULL;
+    for (uint32_t i = 0; i < db->family_count; i++) {
+        tm_family *f = db->families[i];
+        if (!has_writes(f) || f->frozen_count + 1 >= f->config.write_buffers) continue;
+        bool better = best == NULL ||
+                      (much_log ? f->mem_begin < best->mem_begin : f->mem_bytes > best->mem_bytes);
+        if (better) best = f;
+    }
+    return best;
+}
+
+// A quiet family would keep old logs alive without end, and many families together would take more
+// memory than there is.
+static int flush_quiet(struct tamis_db *db, const tm_writer *w, tamis_error *err)
+{
+    for (;;) {
+        bool much_log = db->log_total - TM_MIN(db->log_total, db->log_oldest) > db->config.log_size;
+        bool much_memory = db->memtable_bytes > memtable_share(db);
+        if (TM_LIKELY(!much_log && !much_memory)) return TAMIS_OK;
+        tm_mutex_lock(&db->mu.m);
+        int st = wait_for_room(db, w->no_stall, err);
+        tm_family *f = st == TAMIS_OK ? pick_quiet(db, much_log) : NULL;
+        tm_mutex_unlock(&db->mu.m);
+        if (f == NULL) return st; // they all wait for their flushes
+        TM_TRY(tm_db_switch_memtable(db, f, err));
+    }
+}
+
+static bool is_full(const tm_family *f)
+{
+    return f->mem != NULL && tm_memtable_data(f->mem) >= f->config.write_buffer;
+}
+
+// Makes room in the families that w writes to.
 static int make_room(struct tamis_db *db, const tm_writer *w, tamis_error *err)
 {
-    tm_family *f = db->families[0];
     uint32_t stall = atomic_load_explicit(&db->stall, memory_order_relaxed);
-    bool full = tm_memtable_data(f->mem) >= db->config.write_buffer;
-    if (TM_LIKELY(!full && stall == TM_STALL_NONE)) return TAMIS_OK;
-    if (stall == TM_STALL_SLOW) TM_TRY(pay_delay(db, w, err));
-    if (full) {
+    bool paid = false;
+    for (tm_family *f = db->touched; f != NULL; f = f->next_touched) {
+        bool full = is_full(f);
+        if (TM_LIKELY(!full && stall == TM_STALL_NONE)) continue;
+        if (stall == TM_STALL_SLOW && !paid) TM_TRY(pay_delay(db, w, err));
+        paid = true;
+        if (!full) continue;
         tm_mutex_lock(&db->mu.m);
         int st = wait_for_room(db, w->no_stall, err);
         tm_mutex_unlock(&db->mu.m);
         TM_TRY(st);
-        return tm_db_switch_memtable(db, f, err);
+        TM_TRY(tm_db_switch_memtable(db, f, err));
+    }
+    if (TM_UNLIKELY(db->family_count > 1)) return flush_quiet(db, w, err);
+    return TAMIS_OK;
+}
+
+// ---- What a group touches ----------------------------------------------------------------------
+
+static void touch(struct tamis_db *db, tm_family *f, uint64_t entries, size_t data)
+{
+    if (!f->is_touched) {
+        f->is_touched = true;
+        f->group_data = f->group_entries = 0;
+        f->next_touched = db->touched;
+        db->touched = f;
+    }
+    f->group_data += data;
+    f->group_entries += (size_t)entries;
+}
+
+static void untouch_all(struct tamis_db *db)
+{
+    while (db->touched != NULL) {
+        tm_family *f = db->touched;
+        db->touched = f->next_touched;
+        f->is_touched = false;
+    }
+}
+
+static bool is_gone(const tm_family *f)
+{
+    return f == NULL || atomic_load_explicit(&f->dropped, memory_order_relaxed);
+}
+
+// Adds the families of w to those touched, with what it brings. NOTFOUND (and others are touched
+// perhaps) if one of them is gone.
+static int touch_families(struct tamis_db *db, const tm_writer *w, tamis_error *err)
+{
+    if (TM_LIKELY(w->family != NULL)) {
+        if (TM_UNLIKELY(is_gone(w->family))) goto gone;
+        touch(db, w->family, w->count, w->data);
+        return TAMIS_OK;
+    }
+    tm_batch_op op;
+    tm_batch_reader r = tm_batch_reader_of(w->parts[0]);
+    tm_family *f = NULL;
+    while (tm_batch_reader_next(&r, &op) == TAMIS_OK) {
+        if (f == NULL || f->id != op.family) f = tm_db_family_by_id(db, op.family);
+        if (is_gone(f)) goto gone;
+        touch(db, f, 1, op.key.len + op.value.len);
     }
     return TAMIS_OK;
+gone:
+    return tm_fail(err, TAMIS_NOTFOUND,
+                   "a family of the write was dropped, or is none of this store");
 }
 
 // ---- The group ---------------------------------------------------------------------------------
@@ -235,9 +374,14 @@ typedef struct group {
     tm_writer *first, *last;
     uint64_t count;
     size_t data;
-    size_t entries;
     bool sync, interval;
 } group;
+
+// Who may join a group: writes to one family that is there and has room.
+static bool may_join(const tm_writer *w)
+{
+    return !w->barrier && w->family != NULL && !is_gone(w->family) && !is_full(w->family);
+}
 
 static void gather(struct tamis_db *db, tm_writer *leader, group *g)
 {
@@ -245,15 +389,15 @@ static void gather(struct tamis_db *db, tm_writer *leader, group *g)
                  leader,
                  leader->count,
                  leader->data,
-                 leader->count,
                  leader->sync == TAMIS_SYNC_ALWAYS,
                  leader->sync == TAMIS_SYNC_INTERVAL};
     size_t bytes = leader->bytes;
     if (next_of(leader) == NULL) return; // a race costs a smaller group
     tm_mutex_lock(&db->queue.m);
-    while (next_of(g->last) != NULL && g->last->end_family == 0) {
+    while (next_of(g->last) != NULL) {
         tm_writer *w = next_of(g->last);
-        if (w->barrier || bytes + w->bytes > GROUP_BYTES) break;
+        if (!may_join(w) || bytes + w->bytes > GROUP_BYTES) break;
+        touch(db, w->family, w->count, w->data);
         bytes += w->bytes;
         g->count += w->count;
         g->data += w->data;
@@ -262,6 +406,22 @@ static void gather(struct tamis_db *db, tm_writer *leader, group *g)
         g->last = w;
     }
     tm_mutex_unlock(&db->queue.m);
+}
+
+// The parts of w, behind operations that left family in force. A first operation that relies on
+// family 0, as all writers' do, is told so where that is not it.
+static int add_parts(struct tamis_db *db, const tm_writer *w, uint32_t in_force)
+{
+    static const uint8_t default_family[TM_KIND_MAX + 1][2] = {
+        {0x80, 0}, {0x81, 0}, {0x82, 0}, {0x83, 0}, {0x84, 0}, {0x85, 0}, {0x86, 0}, {0x87, 0}};
+    const uint8_t *first = w->parts[0].data;
+    if (in_force == 0 || (first[0] & 0x80)) {
+        return tm_buf_append(&db->group, w->parts, w->part_count * sizeof(tm_slice));
+    }
+    tm_slice head[2] = {tm_slice_of(default_family[first[0]], 2),
+                        tm_slice_of(first + 1, w->parts[0].len - 1)};
+    TM_TRY(tm_buf_append(&db->group, head, sizeof head));
+    return tm_buf_append(&db->group, w->parts + 1, (w->part_count - 1) * sizeof(tm_slice));
 }
 
 static int append_group(struct tamis_db *db, const group *g, uint64_t first_seq, tamis_error *err)
@@ -276,24 +436,26 @@ static int append_group(struct tamis_db *db, const group *g, uint64_t first_seq,
                                   g->count, err);
     } else {
         tm_buf_clear(&db->group);
+        uint32_t in_force = 0;
         for (tm_writer *w = g->first;; w = next_of(w)) {
-            if (tm_buf_append(&db->group, w->parts, w->part_count * sizeof(tm_slice)) != 0) {
-                return tm_fail_nomem(err);
-            }
+            if (add_parts(db, w, in_force) != TAMIS_OK) return tm_fail_nomem(err);
+            in_force = w->end_family;
             if (w == g->last) break;
         }
         st = tm_wal_writer_append(db->log, (const tm_slice *)(void *)db->group.data,
                                   db->group.len / sizeof(tm_slice), first_seq, g->count, err);
     }
     if (st == TAMIS_OK) {
-        tm_stats_add(&db->stats, TM_STAT_log_bytes, tm_wal_writer_end(db->log) - before);
+        uint64_t bytes = tm_wal_writer_end(db->log) - before;
+        db->log_total += bytes;
+        tm_stats_add(&db->stats, TM_STAT_log_bytes, bytes);
     }
     return st;
 }
 
-static int apply_op(struct tamis_db *db, const tm_batch_op *op, uint64_t seq, tamis_error *err)
+static int apply_op(struct tamis_db *db, tm_family *f, const tm_batch_op *op, uint64_t seq,
+                    tamis_error *err)
 {
-    tm_family *f = db->families[0];
     if (op->kind == TM_KIND_RANGE_DELETE) {
         return tm_memtable_add_range(f->mem, op->key, op->value, seq, err);
     }
@@ -311,12 +473,14 @@ static int apply_op(struct tamis_db *db, const tm_batch_op *op, uint64_t seq, ta
 static int apply_writer(struct tamis_db *db, tm_writer *w, uint64_t seq, tamis_error *err)
 {
     w->last_seq = seq + w->count - 1;
-    if (w->single) return apply_op(db, &w->op, seq, err);
+    tm_family *f = w->family;
+    if (w->single) return apply_op(db, f, &w->op, seq, err);
     tm_batch_op op;
     tm_batch_reader r = tm_batch_reader_of(w->parts[0]);
     int st;
     while ((st = tm_batch_reader_next(&r, &op)) == TAMIS_OK) {
-        TM_TRY(apply_op(db, &op, seq++, err));
+        if (f == NULL || f->id != op.family) f = tm_db_family_by_id(db, op.family);
+        TM_TRY(apply_op(db, f, &op, seq++, err));
     }
     return st == TAMIS_NOTFOUND ? TAMIS_OK : st;
 }
@@ -352,23 +516,40 @@ static int apply_group(struct tamis_db *db, const group *g, uint64_t seq, tamis_
         seq += w->count;
         if (w == g->last) break;
     }
-    tm_memtable_charge(db->families[0]->mem, db->cache);
+    for (tm_family *f = db->touched; f != NULL; f = f->next_touched) {
+        tm_memtable_charge(f->mem, db->cache);
+        size_t bytes = tm_memtable_bytes(f->mem);
+        db->memtable_bytes += bytes - f->mem_bytes;
+        f->mem_bytes = bytes;
+    }
+    return TAMIS_OK;
+}
+
+// P2, in every family that the group writes to.
+static int prepare_memtables(struct tamis_db *db, tamis_error *err)
+{
+    for (tm_family *f = db->touched; f != NULL; f = f->next_touched) {
+        if (TM_UNLIKELY(f->mem == NULL)) TM_TRY(begin_memtable(db, f, err));
+        TM_TRY(tm_memtable_reserve(f->mem, f->group_data, f->group_entries, err));
+    }
+    for (tm_family *f = db->touched; f != NULL; f = f->next_touched) {
+        if (atomic_load_explicit(&f->mem_log, memory_order_relaxed) != 0) continue;
+        atomic_store_explicit(&f->mem_log, tm_wal_writer_number(db->log), memory_order_relaxed);
+        f->mem_begin = db->log_total;
+        db->log_oldest = TM_MIN(db->log_oldest, f->mem_begin);
+    }
     return TAMIS_OK;
 }
 
 static int write_group(struct tamis_db *db, group *g, tamis_error *err)
 {
-    tm_family *f = db->families[0];
     if (TM_UNLIKELY(tm_wal_writer_broken(db->log))) TM_TRY(tm_db_new_log(db, err));
-    if (TM_UNLIKELY(db->alloc_seq + g->count > TM_MAX_SEQ)) {
+    if (TM_UNLIKELY(db->alloc_seq + g->count >= TM_OVERLAY_SEQ)) {
         return tm_fail(err, TAMIS_TOOLARGE, "the store has used up its sequence numbers");
     }
-    TM_TRY(tm_memtable_reserve(f->mem, g->data, g->entries, err)); // P2
+    TM_TRY(prepare_memtables(db, err));
     uint64_t seq = db->alloc_seq + 1;
     db->alloc_seq += g->count; // P1
-    if (atomic_load_explicit(&f->mem_log, memory_order_relaxed) == 0) {
-        atomic_store_explicit(&f->mem_log, tm_wal_writer_number(db->log), memory_order_relaxed);
-    }
     TM_TRY(append_group(db, g, seq, err));
     if (g->sync || g->interval) TM_TRY(sync_group(db, g, err)); // P3
     TM_TRY(apply_group(db, g, seq, err));
@@ -387,13 +568,15 @@ int tm_db_write(struct tamis_db *db, tm_writer *w)
     bool has_cond;
     int st;
     if (join_queue(db, w, &has_cond, &st)) {
-        group g = {w, w, 0, 0, 0, false, false};
+        group g = {w, w, 0, 0, false, false};
         st = tm_db_check_poison(db, &detail);
+        if (st == TAMIS_OK) st = touch_families(db, w, &detail);
         if (st == TAMIS_OK) st = make_room(db, w, &detail);
         if (st == TAMIS_OK) {
             gather(db, w, &g);
             st = write_group(db, &g, &detail);
         }
+        untouch_all(db);
         leave_queue(db, g.last, st, &detail);
     }
     if (has_cond) tm_cond_deinit(&w->cond);

@@ -18,7 +18,9 @@ enum tag { // docs/format.md
     TAG_LIVE_TABLES = 10,
     TAG_CHAIN = 11,
     TAG_OPTION = 12,
-    TAG_CURSOR = 13
+    TAG_CURSOR = 13,
+    TAG_NEXT_FAMILY = 14,
+    TAG_FLUSHED = 15
 };
 
 void tm_edit_init(tm_edit *e)
@@ -26,14 +28,17 @@ void tm_edit_init(tm_edit *e)
     memset(e, 0, sizeof *e);
 }
 
+void tm_edit_family_deinit(tm_edit_family *f)
+{
+    tm_buf_deinit(&f->name);
+    tm_buf_deinit(&f->comparator);
+    tm_buf_deinit(&f->merger);
+}
+
 void tm_edit_deinit(tm_edit *e)
 {
     for (size_t i = 0; i < e->table_count; i++) tm_table_meta_deinit(&e->tables[i].meta);
-    for (size_t i = 0; i < e->family_count; i++) {
-        tm_buf_deinit(&e->families[i].name);
-        tm_buf_deinit(&e->families[i].comparator);
-        tm_buf_deinit(&e->families[i].merger);
-    }
+    for (size_t i = 0; i < e->family_count; i++) tm_edit_family_deinit(&e->families[i]);
     for (size_t i = 0; i < e->cursor_count; i++) tm_buf_deinit(&e->cursors[i].key);
     for (size_t i = 0; i < e->option_count; i++) {
         tm_buf_deinit(&e->options[i].name);
@@ -42,6 +47,7 @@ void tm_edit_deinit(tm_edit *e)
     tm_free(e->tables);
     tm_free(e->families);
     tm_free(e->cursors);
+    tm_free(e->flushed);
     tm_free(e->options);
     tm_edit_init(e);
 }
@@ -108,6 +114,24 @@ int tm_edit_add_family(tm_edit *e, uint32_t id, tm_slice name, tm_slice comparat
     return tm_buf_set(&f->merger, merger);
 }
 
+int tm_edit_drop_family(tm_edit *e, uint32_t id)
+{
+    tm_edit_family *f = new_family(e, id);
+    if (f == NULL) return TAMIS_NOMEM;
+    f->drop = true;
+    return TAMIS_OK;
+}
+
+int tm_edit_set_flushed(tm_edit *e, uint32_t family, uint64_t seq)
+{
+    void *items = e->flushed;
+    tm_edit_flushed *f = grow(&items, &e->flushed_count, &e->flushed_cap, sizeof *f);
+    e->flushed = items;
+    if (f == NULL) return TAMIS_NOMEM;
+    *f = (tm_edit_flushed){family, seq};
+    return TAMIS_OK;
+}
+
 int tm_edit_set_cursor(tm_edit *e, uint32_t family, uint32_t level, tm_slice key)
 {
     void *items = e->cursors;
@@ -172,22 +196,28 @@ static int encode_table(const tm_edit_table *t, tm_buf *scratch, tm_buf *out)
     return tm_buf_put_slice(out, tm_buf_slice(scratch));
 }
 
+// The family that the fields behind belong to; *in_force is the one so far.
+static int put_family(uint64_t *in_force, uint32_t family, tm_buf *out)
+{
+    if (*in_force == family) return TAMIS_OK;
+    *in_force = family;
+    return put_tagged(out, TAG_IN_FAMILY, family);
+}
+
 static int encode_tables(const tm_edit *e, tm_buf *scratch, tm_buf *out)
 {
     uint64_t family = UINT64_MAX;
     for (size_t i = 0; i < e->table_count; i++) {
-        if (e->tables[i].family != family) {
-            family = e->tables[i].family;
-            TM_TRY(put_tagged(out, TAG_IN_FAMILY, family));
-        }
+        TM_TRY(put_family(&family, e->tables[i].family, out));
         TM_TRY(encode_table(&e->tables[i], scratch, out));
+    }
+    for (size_t i = 0; i < e->flushed_count; i++) {
+        TM_TRY(put_family(&family, e->flushed[i].family, out));
+        TM_TRY(put_tagged(out, TAG_FLUSHED, e->flushed[i].seq));
     }
     for (size_t i = 0; i < e->cursor_count; i++) {
         const tm_edit_cursor *c = &e->cursors[i];
-        if (c->family != family) {
-            family = c->family;
-            TM_TRY(put_tagged(out, TAG_IN_FAMILY, family));
-        }
+        TM_TRY(put_family(&family, c->family, out));
         TM_TRY(put_tagged(out, TAG_CURSOR, c->level));
         TM_TRY(tm_buf_put_slice(out, tm_buf_slice(&c->key)));
     }
@@ -216,6 +246,7 @@ int tm_edit_encode(const tm_edit *e, uint64_t *chain, tm_buf *out)
     if (e->has_next_file) TM_GOTO(put_tagged(out, TAG_NEXT_FILE, e->next_file));
     if (e->has_last_seq) TM_GOTO(put_tagged(out, TAG_LAST_SEQ, e->last_seq));
     if (e->has_min_log) TM_GOTO(put_tagged(out, TAG_MIN_LOG, e->min_log));
+    if (e->has_next_family) TM_GOTO(put_tagged(out, TAG_NEXT_FAMILY, e->next_family));
     TM_GOTO(encode_families(e, out));
     TM_GOTO(encode_tables(e, &scratch, out));
     if (e->has_live_tables) TM_GOTO(put_tagged(out, TAG_LIVE_TABLES, e->live_tables));
@@ -292,6 +323,10 @@ static int decode_named(decoder *d, uint64_t tag)
         uint32_t level = read_level(&d->c);
         tm_slice key = tm_read_slice(&d->c);
         if (!d->c.bad) st = tm_edit_set_cursor(d->e, d->family, level, key);
+    } else if (tag == TAG_FLUSHED) {
+        uint64_t seq = tm_read_varint(&d->c);
+        if (seq > TM_MAX_SEQ) d->c.bad = true;
+        if (!d->c.bad) st = tm_edit_set_flushed(d->e, d->family, seq);
     } else { // TAG_TABLE_GONE
         uint32_t level = read_level(&d->c);
         uint64_t number = tm_read_varint(&d->c);
@@ -329,6 +364,10 @@ static int decode_field(decoder *d, uint64_t tag)
         e->live_tables = tm_read_varint(&d->c);
         e->has_live_tables = true;
         return TAMIS_OK;
+    case TAG_NEXT_FAMILY:
+        e->next_family = read_id(&d->c);
+        e->has_next_family = true;
+        return TAMIS_OK;
     case TAG_IN_FAMILY:
         d->family = read_id(&d->c);
         return TAMIS_OK;
@@ -340,6 +379,7 @@ static int decode_field(decoder *d, uint64_t tag)
     case TAG_TABLE_GONE:
     case TAG_OPTION:
     case TAG_CURSOR:
+    case TAG_FLUSHED:
         return decode_named(d, tag);
     default:
         d->c.bad = true;

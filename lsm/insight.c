@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "lsm/db.h"
+#include "lsm/overlay.h"
 #include "lsm/search.h"
 
 // ---- Memory ------------------------------------------------------------------------------------
@@ -17,9 +18,12 @@ int tamis_memory_usage(tamis_db *db, tamis_memory *out, tamis_error *err)
     tm_cache_usage u;
     tm_cache_usage_get(db->cache, &u);
     tamis_memory m = {.size = out->size, .budget = u.budget, .pinned = u.pinned};
-    tm_view *v = tm_family_pin_view(db->families[0]);
-    for (uint32_t i = 0; i < v->mem_count; i++) m.memtables += tm_memtable_bytes(v->mems[i]);
-    tm_view_unref(v);
+    tm_mutex_lock(&db->mu.m);
+    for (uint32_t i = 0; i < db->family_count; i++) {
+        const tm_view *v = atomic_load_explicit(&db->families[i]->view, memory_order_relaxed);
+        for (uint32_t k = 0; k < v->mem_count; k++) m.memtables += tm_memtable_bytes(v->mems[k]);
+    }
+    tm_mutex_unlock(&db->mu.m);
     m.memtables = TM_MIN(m.memtables, (uint64_t)u.charged); // one that is written to may have grown
     m.filters = u.bytes[TM_CACHED_FILTER];
     m.indexes = u.bytes[TM_CACHED_INDEX] + u.bytes[TM_CACHED_TOP] + u.bytes[TM_CACHED_RANGE];
@@ -35,11 +39,11 @@ int tamis_memory_usage(tamis_db *db, tamis_memory *out, tamis_error *err)
 
 // ---- Filters -----------------------------------------------------------------------------------
 
-static int add_level(tamis_db *db, const tm_version *v, uint32_t l, tamis_filter_report *r,
+static int add_level(const tm_family *f, const tm_version *v, uint32_t l, tamis_filter_report *r,
                      double *weighted, tamis_error *err)
 {
     tm_read_counts c;
-    tm_stats_reads(&db->stats, l, &c);
+    tm_stats_reads(&f->stats, l, &c);
     r->probes += c.filter_checks;
     r->negatives += c.filter_negatives;
     r->true_positives += c.filter_true_positives;
@@ -76,7 +80,7 @@ int tamis_filter_stats(tamis_db *db, tamis_cf *cf, int level, tamis_filter_repor
     tm_view *v = tm_family_pin_view(f);
     for (uint32_t l = 0; st == TAMIS_OK && l < TM_LEVELS; l++) {
         if (level == -1 || (uint32_t)level == l)
-            st = add_level(db, v->version, l, &r, &weighted, err);
+            st = add_level(f, v->version, l, &r, &weighted, err);
     }
     tm_view_unref(v);
     TM_TRY(st);
@@ -144,28 +148,42 @@ int tamis_counter_at(size_t i, const char **name, const char **doc)
     return TAMIS_OK;
 }
 
-static uint64_t read_counter_of(const tm_stats *s, uint32_t level, size_t i)
+static uint64_t read_counter_of(const tm_stats *s, size_t i)
 {
-    tm_read_counts c;
-    uint64_t v;
-    tm_stats_reads(s, level, &c);
-    memcpy(&v, (const char *)&c + read_counters[i].field, sizeof v);
-    return v;
+    uint64_t sum = 0;
+    for (uint32_t l = 0; l < TM_LEVELS; l++) {
+        tm_read_counts c;
+        uint64_t v;
+        tm_stats_reads(s, l, &c);
+        memcpy(&v, (const char *)&c + read_counters[i].field, sizeof v);
+        sum += v;
+    }
+    return sum;
+}
+
+// Of the store and all families that it has; i is a place of tamis_counter_at.
+static uint64_t sum_of(tamis_db *db, size_t i)
+{
+    bool plain = i < TM_STAT_COUNT;
+    uint64_t sum = plain ? tm_stats_get(&db->stats, (tm_counter)i)
+                         : read_counter_of(&db->stats, i - TM_STAT_COUNT);
+    tm_mutex_lock(&db->mu.m);
+    for (uint32_t k = 0; k < db->family_count; k++) {
+        const tm_stats *s = &db->families[k]->stats;
+        sum += plain ? tm_stats_get(s, (tm_counter)i) : read_counter_of(s, i - TM_STAT_COUNT);
+    }
+    tm_mutex_unlock(&db->mu.m);
+    return sum;
 }
 
 int tamis_counter(tamis_db *db, const char *name, uint64_t *out, tamis_error *err)
 {
+    const char *at, *doc;
     TM_TRY(tm_db_check(db, err));
     if (name == NULL || out == NULL) return tm_fail(err, TAMIS_INVALID, "name or out is NULL");
-    for (int i = 0; i < TM_STAT_COUNT; i++) {
-        if (strcmp(name, tm_counter_name((tm_counter)i)) != 0) continue;
-        *out = tm_stats_get(&db->stats, (tm_counter)i);
-        return TAMIS_OK;
-    }
-    for (size_t i = 0; i < TM_COUNT(read_counters); i++) {
-        if (strcmp(name, read_counters[i].name) != 0) continue;
-        *out = 0;
-        for (uint32_t l = 0; l < TM_LEVELS; l++) *out += read_counter_of(&db->stats, l, i);
+    for (size_t i = 0; tamis_counter_at(i, &at, &doc) == TAMIS_OK; i++) {
+        if (strcmp(name, at) != 0) continue;
+        *out = sum_of(db, i);
         return TAMIS_OK;
     }
     return tm_fail(err, TAMIS_NOTFOUND, "no counter is called \"%.60s\"", name);
@@ -280,9 +298,13 @@ int tamis_explain(tamis_db *db, tamis_cf *cf, const tamis_read_options *ro, cons
     s.rc.step = forward;
     s.rc.step_ctx = &e;
     s.rc.err = err;
-    st = tm_search_run(&s);
-    tm_search_account(&s);
-    tm_read_ctx_reset(&s.rc);
+    if (o.overlay != NULL)
+        st = tm_overlay_get(o.overlay, s.family, &s.overlay, &s.overlay_seq, err);
+    if (st == TAMIS_OK) {
+        st = tm_search_run(&s);
+        tm_search_account(&s);
+        tm_search_done(&s);
+    }
     tm_view_unref(v);
     return st;
 }

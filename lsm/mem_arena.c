@@ -3,7 +3,10 @@
 
 #include "base/mem.h"
 
-enum { LARGE_BYTES = 128 << 10 }; // from here on chunks come straight from the kernel
+enum {
+    LARGE_BYTES = 128 << 10, // from here on chunks come straight from the kernel
+    FIRST_BYTES = 16 << 10   // the first chunk; each next one is as large as all before
+};
 
 struct tm_mem_chunk { // in front of its memory
     tm_mem_chunk *next;
@@ -73,7 +76,9 @@ bool tm_mem_arena_ensure_slow(tm_mem_arena *a, size_t n)
         return true;
     }
     if (n > PTRDIFF_MAX - sizeof(tm_mem_chunk)) return false;
-    size_t bytes = TM_MAX(a->chunk_bytes, n + sizeof(tm_mem_chunk));
+    size_t grown =
+        TM_MAX(atomic_load_explicit(&a->bytes, memory_order_relaxed), (size_t)FIRST_BYTES);
+    size_t bytes = TM_MAX(TM_MIN(a->chunk_bytes, grown), n + sizeof(tm_mem_chunk));
     bool large = bytes >= LARGE_BYTES;
     tm_mem_chunk *chunk = large ? tm_alloc_large(bytes) : tm_alloc(bytes);
     if (chunk == NULL) return false;

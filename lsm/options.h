@@ -9,6 +9,11 @@
 #include "lsm/tamis.h"
 #include "sstable/table_writer.h"
 
+typedef struct tm_plugins { // copied; a size of 0 means there is none
+    tamis_merger merger;
+    tamis_compaction_filter filter;
+} tm_plugins;
+
 typedef struct tm_config {
     uint32_t flags;  // tamis_open_flags
     tamis_sync sync; // never DEFAULT
@@ -16,6 +21,7 @@ typedef struct tm_config {
     uint64_t background_threads; // 0 with TAMIS_OPEN_NO_BACKGROUND
     uint64_t sync_interval_ms;
     tm_order order;
+    tm_plugins plugins; // of the default family
     const tamis_vfs *vfs;
     void (*on_event)(void *ctx, const tamis_event *event);
     void *on_event_ctx;
@@ -40,10 +46,24 @@ typedef struct tm_config {
     uint64_t subcompactions;
     uint64_t seed;           // hash seed of a new store; 0 = random. Step order with NO_BACKGROUND
     uint64_t verify_filters; // tests
+    uint64_t ttl_ms;         // values of plain puts are gone after so long; 0 = never
+    const tamis_family *given; // the opener's, during tamis_open only
+    size_t given_count;
+    bool level_base_given; // level_base was not derived
+    uint64_t log_size;     // unflushed log that families may hold back; 0 in the table, resolved
 } tm_config;
 
 // Checks everything; INVALID names the option (and the nearest name for an unknown one).
 int tm_config_init(tm_config *c, const tamis_options *opt, tamis_error *err) TM_CHECK_RESULT;
+// The options of a family: those of the store, with extra (may be NULL; scope "family" only) on
+// top. given gets the pairs of extra, normalised: "name=value; name=value".
+int tm_config_family(const tm_config *store, const char *extra, tm_config *out, tm_buf *given,
+                     tamis_error *err) TM_CHECK_RESULT;
+// Checks the plug-ins and copies those that are there onto out.
+int tm_plugins_take(tm_plugins *out, const tamis_merger *merger,
+                    const tamis_compaction_filter *filter, tamis_error *err) TM_CHECK_RESULT;
+// The comparator of a family: checked, and turned into an order.
+int tm_order_take(const tamis_comparator *c, tm_order *out, tamis_error *err) TM_CHECK_RESULT;
 // The value in force of option i, as text that parses back; NOTFOUND past the end.
 int tm_config_print(const tm_config *c, size_t i, char *buf, size_t cap,
                     size_t *len) TM_CHECK_RESULT;

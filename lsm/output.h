@@ -12,6 +12,13 @@
 //  O4  The same holds for range deletes, stretch by stretch.
 //  O5  In the last level, a put that every reader sees gets sequence number 0, unless range deletes
 //      are among the input: equal numbers cost a block nothing.
+//  O6  Merge operands of one stripe are made one with what is below them in it: a value that never
+//      expires, a deletion, the end of a value; in the oldest stripe, where nothing can be below,
+//      with none. If nothing is met an associative merger makes one operand of them. Where the
+//      merger fails all stays.
+//  O7  A value past its time is a deletion.
+// The compaction filter is asked about values that no snapshot sees, if they are the first to be
+// written of their key; what it drops is a deletion.
 // Tables are cut between different user keys; range deletes are cut at the tables' bounds.
 #ifndef TM_OUTPUT_H
 #define TM_OUTPUT_H
@@ -21,18 +28,18 @@
 #include "lsm/version.h"
 
 struct tamis_db;
-struct tm_family;
+struct tamis_cf;
 
 typedef struct tm_output_options {
     struct tamis_db *db;
-    struct tm_family *family;
+    struct tamis_cf *family;
     const tm_version *version; // what stands below; NULL for a flush
     uint32_t level;
     const tm_stripes *stripes;
-    const tm_range_set *ranges;        // of all inputs; NULL if there are none
-    const tm_slice *start, *limit;     // only keys in [start, limit); NULL: open
-    uint64_t table_bytes;              // cut at this size; UINT64_MAX: one table
-    bool (*stop)(struct tamis_db *db); // asked now and then; true ends with ABORTED
+    const tm_range_set *ranges;       // of all inputs; NULL if there are none
+    const tm_slice *start, *limit;    // only keys in [start, limit); NULL: open
+    uint64_t table_bytes;             // cut at this size; UINT64_MAX: one table
+    bool (*stop)(struct tamis_cf *f); // asked now and then; true ends with ABORTED
 } tm_output_options;
 
 typedef struct tm_output {

@@ -74,12 +74,12 @@ static void text(json *j, const char *name, tm_slice s)
 
 // ---- Reports -----------------------------------------------------------------------------------
 
-static void report_levels(struct tamis_db *db, const tm_view *v, json *j)
+static void report_levels(tm_family *f, const tm_view *v, json *j)
 {
     tm_targets t;
-    tm_mutex_lock(&db->mu.m); // scores look at which tables are busy
-    tm_pick_targets(v->version, &db->config, &t);
-    tm_mutex_unlock(&db->mu.m);
+    tm_mutex_lock(&f->db->mu.m); // scores look at which tables are busy
+    tm_pick_targets(v->version, &f->config, &t);
+    tm_mutex_unlock(&f->db->mu.m);
     open_named(j, "levels", "[");
     for (uint32_t l = 0; l < TM_LEVELS; l++) {
         const tm_level *level = &v->version->levels[l];
@@ -128,8 +128,18 @@ static void report_tables(const tm_view *v, json *j)
     close_with(j, "]");
 }
 
-static void report_options(struct tamis_db *db, json *j)
+// As in force for the family; it may be changed meanwhile.
+static int print_option(tm_family *f, size_t i, char *buf, size_t cap, size_t *len)
 {
+    tm_mutex_lock(&f->db->mu.m);
+    int st = tm_config_print(&f->config, i, buf, cap, len);
+    tm_mutex_unlock(&f->db->mu.m);
+    return st;
+}
+
+static void report_options(tm_family *f, json *j)
+{
+    struct tamis_db *db = f->db;
     tamis_option_info info = {.size = sizeof info};
     open_named(j, "options", "{");
     number(j, "memory_budget", db->config.memory_budget);
@@ -137,11 +147,11 @@ static void report_options(struct tamis_db *db, json *j)
     number(j, "sync_interval_ms", db->config.sync_interval_ms);
     static const char *const syncs[] = {"default", "always", "interval", "never"};
     text(j, "sync", tm_slice_str(syncs[db->config.sync]));
-    text(j, "comparator", tm_slice_str(tm_order_name(&db->config.order)));
+    text(j, "comparator", tm_slice_str(tm_order_name(&f->order)));
     for (size_t i = 0; tamis_option_at(i, &info) == TAMIS_OK; i++) {
         char value[64];
         size_t len;
-        if (tm_config_print(&db->config, i, value, sizeof value, &len) != TAMIS_OK) continue;
+        if (print_option(f, i, value, sizeof value, &len) != TAMIS_OK) continue;
         text(j, info.name, tm_slice_of(value, len));
     }
     close_with(j, "}");
@@ -183,12 +193,12 @@ static void report_filter(json *j, const tamis_filter_report *r)
          positives ? (double)r->false_positives / (double)positives : 0);
 }
 
-static int report_filters(struct tamis_db *db, json *j, tamis_error *err)
+static int report_filters(tm_family *f, json *j, tamis_error *err)
 {
     open_named(j, "filters", "[");
     for (int l = -1; l < TM_LEVELS; l++) {
         tamis_filter_report r = {.size = sizeof r};
-        TM_TRY(tamis_filter_stats(db, NULL, l, &r, err));
+        TM_TRY(tamis_filter_stats(f->db, f, l, &r, err));
         if (l >= 0 && r.keys == 0 && r.probes == 0) continue;
         open_with(j, "{");
         if (l < 0)
@@ -213,8 +223,9 @@ static void report_counters(struct tamis_db *db, json *j)
     close_with(j, "}");
 }
 
-static void report_state(struct tamis_db *db, const tm_view *v, json *j)
+static void report_state(tm_family *f, const tm_view *v, json *j)
 {
+    struct tamis_db *db = f->db;
     static const char *const stalls[] = {"none", "slowed", "stopped"};
     uint64_t wall = db->vfs->wall_ms(db->vfs), since = 0;
     uint64_t written = tm_stats_get(&db->stats, TM_STAT_flush_bytes) +
@@ -222,6 +233,10 @@ static void report_state(struct tamis_db *db, const tm_view *v, json *j)
                        tm_stats_get(&db->stats, TM_STAT_log_bytes);
     uint64_t user = tm_stats_get(&db->stats, TM_STAT_write_bytes);
     open_named(j, "state", "{");
+    tm_mutex_lock(&db->mu.m);
+    text(j, "family", tm_family_name(f));
+    number(j, "families", db->family_count);
+    tm_mutex_unlock(&db->mu.m);
     number(j, "last_sequence", atomic_load_explicit(&db->last_seq, memory_order_acquire));
     number(j, "memtables", v->mem_count);
     number(j, "tables", tm_version_tables(v->version));
@@ -266,19 +281,19 @@ int tamis_property_at(size_t i, const char **name, const char **doc)
     return TAMIS_OK;
 }
 
-static int make_report(struct tamis_db *db, const tm_view *v, const char *name, json *j,
-                       tamis_error *err)
+static int make_report(tm_family *f, const tm_view *v, const char *name, json *j, tamis_error *err)
 {
+    struct tamis_db *db = f->db;
     bool all = strcmp(name, "stats") == 0, known = all;
     int st = TAMIS_OK;
     open_with(j, "{");
-    if (all) report_state(db, v, j);
+    if (all) report_state(f, v, j);
     if (all) report_counters(db, j);
-    if (all || strcmp(name, "levels") == 0) known = (report_levels(db, v, j), true);
+    if (all || strcmp(name, "levels") == 0) known = (report_levels(f, v, j), true);
     if (strcmp(name, "tables") == 0) known = (report_tables(v, j), true);
-    if (all || strcmp(name, "filters") == 0) known = (st = report_filters(db, j, err), true);
+    if (all || strcmp(name, "filters") == 0) known = (st = report_filters(f, j, err), true);
     if (all || strcmp(name, "memory") == 0) known = (report_memory(db, j), true);
-    if (all || strcmp(name, "options") == 0) known = (report_options(db, j), true);
+    if (all || strcmp(name, "options") == 0) known = (report_options(f, j), true);
     close_with(j, "}");
     if (!known) return tm_fail(err, TAMIS_NOTFOUND, "no property is called \"%.60s\"", name);
     if (j->status != TAMIS_OK) return tm_fail_nomem(err);
@@ -307,23 +322,25 @@ int tamis_property(tamis_db *db, tamis_cf *cf, const char *name, char *buf, size
         return tm_fail(err, TAMIS_INVALID, "name, len or buf is NULL");
     }
     tm_view *v = tm_family_pin_view(f);
-    int st = make_report(db, v, name, &j, err);
+    int st = make_report(f, v, name, &j, err);
     tm_view_unref(v);
     if (st == TAMIS_OK) st = give_text(tm_buf_slice(&j.b), buf, cap, len, err);
     tm_buf_deinit(&j.b);
     return st;
 }
 
-int tamis_get_option(tamis_db *db, const char *name, char *buf, size_t cap, size_t *len,
-                     tamis_error *err)
+int tamis_get_option(tamis_db *db, tamis_cf *cf, const char *name, char *buf, size_t cap,
+                     size_t *len, tamis_error *err)
 {
+    tm_family *f;
     char value[64];
     size_t i, n;
     TM_TRY(tm_db_check(db, err));
     if (name == NULL || len == NULL || (buf == NULL && cap > 0)) {
         return tm_fail(err, TAMIS_INVALID, "name, len or buf is NULL");
     }
+    TM_TRY(tm_db_family(db, cf, &f, err));
     TM_TRY(tm_config_find(tm_slice_str(name), &i, err));
-    TM_TRY(tm_config_print(&db->config, i, value, sizeof value, &n));
+    TM_TRY(print_option(f, i, value, sizeof value, &n));
     return give_text(tm_slice_of(value, n), buf, cap, len, err);
 }

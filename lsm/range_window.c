@@ -2,12 +2,13 @@
 #include "lsm/range_window.h"
 
 #include "base/mem.h"
+#include "lsm/overlay.h"
 
 int tm_range_window_init(tm_range_window *w, const tm_order *order, uint64_t seq,
-                         const tm_range_set *const *sets, const uint32_t *children, size_t count,
-                         tamis_error *err)
+                         uint64_t overlay_seq, const tm_range_set *const *sets,
+                         const uint32_t *children, size_t count, tamis_error *err)
 {
-    *w = (tm_range_window){.order = *order, .seq = seq};
+    *w = (tm_range_window){.order = *order, .seq = seq, .overlay_seq = overlay_seq};
     if (count == 0) return TAMIS_OK;
     w->sets = tm_calloc(count, sizeof(const tm_range_set *));
     w->children = tm_calloc(count, sizeof(*w->children));
@@ -58,7 +59,8 @@ static void look_into(tm_range_window *w, size_t i, tm_slice key)
         if (!fragment->unbounded) sink_high(w, fragment->limit);
         for (uint32_t j = 0; j < fragment->count; j++) { // newest first
             uint64_t seq = s->seqs[fragment->first + j];
-            if (seq > w->seq) continue;
+            bool seen = seq <= w->seq || (seq > TM_OVERLAY_SEQ && seq <= w->overlay_seq);
+            if (!seen) continue;
             if (seq > w->cover) {
                 w->cover = seq;
                 w->child = w->children[i];

@@ -17,7 +17,8 @@
 
 typedef struct tm_range_window {
     tm_order order;
-    uint64_t seq;              // range deletes above are not seen
+    uint64_t seq;              // range deletes above are not seen,
+    uint64_t overlay_seq;      // but for those of a batch that is read through, up to this one
     const tm_range_set **sets; // no empty ones
     uint32_t *children;        // which child of the merge a set belongs to
     size_t count;
@@ -28,10 +29,10 @@ typedef struct tm_range_window {
     uint32_t child; // its set's
 } tm_range_window;
 
-// Copies the arrays. children may be NULL: child is UINT32_MAX then.
+// Copies the arrays. overlay_seq 0: there is none. children may be NULL: child is UINT32_MAX then.
 int tm_range_window_init(tm_range_window *w, const tm_order *order, uint64_t seq,
-                         const tm_range_set *const *sets, const uint32_t *children, size_t count,
-                         tamis_error *err) TM_CHECK_RESULT;
+                         uint64_t overlay_seq, const tm_range_set *const *sets,
+                         const uint32_t *children, size_t count, tamis_error *err) TM_CHECK_RESULT;
 void tm_range_window_deinit(tm_range_window *w);
 
 void tm_range_window_move(tm_range_window *w, tm_slice key);

@@ -98,6 +98,18 @@ void tm_stats_reads(const tm_stats *s, uint32_t level, tm_read_counts *out)
     memcpy(out, fields, sizeof fields);
 }
 
+void tm_stats_merge(tm_stats *to, const tm_stats *from)
+{
+    for (int c = 0; c < TM_STAT_COUNT; c++) {
+        tm_stats_add(to, (tm_counter)c, tm_stats_get(from, (tm_counter)c));
+    }
+    for (uint32_t l = 0; l < TM_LEVELS; l++) {
+        tm_read_counts counts;
+        tm_stats_reads(from, l, &counts);
+        tm_stats_add_reads(to, l, &counts);
+    }
+}
+
 const char *tm_counter_name(tm_counter c)
 {
     static const char *const names[] = {

@@ -34,6 +34,7 @@
     X(moves, "tables moved down without rewriting")                                                \
     X(compact_bytes_read, "bytes of tables read by compactions")                                   \
     X(compact_bytes_written, "bytes of tables written by compactions")                             \
+    X(tables_trimmed, "tables dropped without being read: covered or expired")                     \
     X(compact_entries_dropped, "entries that compactions and flushes dropped")                     \
     X(flush_us, "microseconds spent in flushes")                                                   \
     X(compact_us, "microseconds spent in compactions")                                             \
@@ -62,6 +63,7 @@ typedef struct tm_stats {
 
 void tm_stats_init(tm_stats *s);
 void tm_stats_deinit(tm_stats *s);
+void tm_stats_merge(tm_stats *to, const tm_stats *from); // adds all that from counted
 void tm_stats_add(tm_stats *s, tm_counter c, uint64_t n);
 // Adds what one read counted in a level.
 void tm_stats_add_reads(tm_stats *s, uint32_t level, const tm_read_counts *counts);

@@ -70,6 +70,47 @@ typedef struct tamis_range {
     tamis_slice start, limit;
 } tamis_range;
 
+// ---- Plug-ins ----------------------------------------------------------------------------------
+
+// Structs start with their size. Strings and contexts must outlive the store; the structs are
+// copied. Callbacks run on any thread, several at once, and must not call back into the store.
+
+#define TAMIS_MERGER_ASSOCIATIVE 1u // operands are values: merging two of them makes one of them
+
+// Makes one value out of an older value and the operands written to the key since.
+typedef struct tamis_merger {
+    size_t size;
+    const char *name; // kept in the store and compared at open; up to 255 bytes
+    void *ctx;
+    uint32_t flags; // TAMIS_MERGER_ASSOCIATIVE or 0
+    // base is NULL where the key had no value. operands: n of them, oldest first. Calls emit once
+    // with the result (copied) and returns TAMIS_OK; any other status is the answer for this key
+    // alone, and its entries stay as they are.
+    int (*merge)(void *ctx, const void *key, size_t klen, const tamis_slice *base,
+                 const tamis_slice *operands, size_t n,
+                 int (*emit)(void *sink, const void *value, size_t vlen), void *sink);
+} tamis_merger;
+// Ready-made. Their names, "tamis.add" and "tamis.append", are known to every store: a family made
+// with one of them needs not be given it again.
+// Adds 64-bit little-endian integers, wrapping; no value counts as 0. INVALID for other lengths.
+TAMIS_API const tamis_merger *tamis_merger_add(void);
+TAMIS_API const tamis_merger *tamis_merger_append(void); // joins the bytes
+
+typedef enum tamis_verdict { TAMIS_KEEP = 0, TAMIS_DROP = 1, TAMIS_REPLACE = 2 } tamis_verdict;
+
+// Asked by compactions and flushes about the value of each key, once each time it is rewritten, if
+// it is the newest of its key among what is rewritten, newer than every snapshot, and no
+// unfinished merge. Iterators without a snapshot may see the key either way.
+typedef struct tamis_compaction_filter {
+    size_t size;
+    const char *name; // for messages
+    void *ctx;
+    // Returns a tamis_verdict: keep; drop (as if deleted); or replace by what it handed to replace
+    // (copied). Anything else fails the compaction, which keeps everything.
+    int (*filter)(void *ctx, int level, const void *key, size_t klen, const void *val, size_t vlen,
+                  int (*replace)(void *sink, const void *value, size_t vlen), void *sink);
+} tamis_compaction_filter;
+
 // ---- Events ------------------------------------------------------------------------------------
 
 typedef enum tamis_event_kind {
@@ -114,6 +155,21 @@ typedef enum tamis_open_flags {
     TAMIS_OPEN_NO_BACKGROUND = 16 // no threads: call tamis_step (tests, single-threaded hosts)
 } tamis_open_flags;
 
+// One column family. Zero after size = as the store's defaults.
+typedef struct tamis_cf_options {
+    size_t size;
+    const char *extra; // options of scope "family": "filter=bloom; block_size=16KiB; ttl=7d";
+                       // copied, and kept in the store until others are given
+    const tamis_comparator *comparator; // NULL = bytewise; fixed when the family is created
+    const tamis_merger *merger;         // NULL = none, or as it was
+    const tamis_compaction_filter *compaction_filter;
+} tamis_cf_options;
+
+typedef struct tamis_family { // what a family of this name is given at open
+    const char *name;
+    tamis_cf_options options;
+} tamis_family;
+
 // Whole store. Zero after size = good defaults. Everything finer is a named option in "extra";
 // tamis_option_at lists them.
 typedef struct tamis_options {
@@ -129,11 +185,19 @@ typedef struct tamis_options {
     const tamis_vfs *vfs;               // NULL = tamis_vfs_default(); must outlive the store
     void (*on_event)(void *ctx, const tamis_event *event);
     void *on_event_ctx;
+    const tamis_merger *merger;                       // of the default family
+    const tamis_compaction_filter *compaction_filter; // of the default family
+    // Plug-ins of other families that are in the store already: needed where one has a comparator
+    // of its own (it may have writes in the log), else a convenience: background work uses them
+    // before tamis_cf_open is called. Names that are not in the store are passed over.
+    const tamis_family *families;
+    size_t family_count;
 } tamis_options;
 // An options struct with every field at its default: tamis_options o = tamis_options_init();
 static inline tamis_options tamis_options_init(void)
 {
-    tamis_options o = {sizeof(tamis_options), 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL};
+    tamis_options o = {
+        sizeof(tamis_options), 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0};
     return o;
 }
 
@@ -144,13 +208,16 @@ typedef struct tamis_read_options {
     tamis_slice lower, upper, prefix; // copied
     uint32_t no_cache_fill;           // 1: do not let this read push hot blocks out of the cache
     uint32_t cached_only;             // 1: no I/O; BUSY where a file would have to be read
+    const tamis_batch *overlay; // an indexed batch: read as if it were committed on top already
 } tamis_read_options;
 
 typedef struct tamis_write_options {
     size_t size;
     int32_t sync;      // tamis_sync; 0 = the store's setting
     uint32_t no_stall; // 1: answer BUSY instead of waiting for flushes and compaction
+    uint64_t ttl_ms;   // tamis_put: the value is gone after so long; 0 = the family's option "ttl"
 } tamis_write_options;
+#define TAMIS_TTL_NEVER UINT64_MAX // the value stays, whatever the family's option says
 
 typedef struct tamis_option_info { // one row of the table behind "extra"; strings are static
     size_t size;
@@ -158,14 +225,15 @@ typedef struct tamis_option_info { // one row of the table behind "extra"; strin
     const char *type;            // "bool", "int", "size", "duration", "float", or "enum:a|b|c"
     const char *def, *min, *max; // min and max are "" where they make no sense
     const char *doc;
+    const char *scope; // "store", or "family": may differ from family to family
 } tamis_option_info;
 
 // Row i of the option table; NOTFOUND past the end. Set out->size first.
 TAMIS_API int tamis_option_at(size_t i, tamis_option_info *out);
-// The value in force, as text. *len gets its length; TOOLARGE if it does not fit in cap bytes
-// with its NUL. NOTFOUND with the nearest name in the message for an unknown name.
-TAMIS_API int tamis_get_option(tamis_db *db, const char *name, char *buf, size_t cap, size_t *len,
-                               tamis_error *err);
+// The value in force for a family, as text. *len gets its length; TOOLARGE if it does not fit in
+// cap bytes with its NUL. NOTFOUND with the nearest name in the message for an unknown name.
+TAMIS_API int tamis_get_option(tamis_db *db, tamis_cf *cf, const char *name, char *buf, size_t cap,
+                               size_t *len, tamis_error *err);
 
 // ---- Store -------------------------------------------------------------------------------------
 
@@ -185,6 +253,30 @@ TAMIS_API int tamis_close(tamis_db *db, uint32_t flags, tamis_error *err);
 // Deletes the files of the store in path, and the folder if it is empty then. No other file is
 // touched. NOTFOUND if there is no store, LOCKED if it is open. Uses opt->vfs only.
 TAMIS_API int tamis_destroy(const char *path, const tamis_options *opt, tamis_error *err);
+
+// ---- Column families ---------------------------------------------------------------------------
+
+// A family is a space of keys of its own, with its own order, options, memtable and levels; log,
+// sequence numbers, snapshots and memory budget are the store's. "default" is always there, and is
+// what NULL means. Names have 1 to 255 bytes.
+
+// A handle of the family: give it back with tamis_cf_close. With create, a family that is not there
+// is made, durably; else NOTFOUND. opt (may be NULL) for a family that is there: another comparator
+// or merger than it has is refused by name (INVALID), a first merger is taken over, a compaction
+// filter is put into force, and extra (if not NULL) replaces the options that were given before.
+TAMIS_API int tamis_cf_open(tamis_db *db, const char *name, const tamis_cf_options *opt,
+                            uint32_t create, tamis_cf **out, tamis_error *err);
+// NULL is fine. Handles may outlive tamis_close; they then answer TAMIS_CLOSED.
+TAMIS_API void tamis_cf_close(tamis_cf *cf);
+// Deletes a family and all it holds at one moment, durably; its space is freed when its readers are
+// gone. Handles answer NOTFOUND from then on; iterators read on. INVALID for "default".
+TAMIS_API int tamis_cf_drop(tamis_db *db, const char *name, tamis_error *err);
+// Atomic and durable; handles stay good. EXISTS if to is there. INVALID for "default".
+TAMIS_API int tamis_cf_rename(tamis_db *db, const char *from, const char *to, tamis_error *err);
+// One call a family, in the order of their making. each returns 0, or another value to stop; it
+// may call back into the store.
+TAMIS_API int tamis_cf_list(tamis_db *db, int (*each)(void *ctx, const char *name, uint32_t id),
+                            void *ctx, tamis_error *err);
 
 // ---- Reads -------------------------------------------------------------------------------------
 
@@ -229,18 +321,50 @@ TAMIS_API int tamis_put(tamis_db *db, tamis_cf *cf, const tamis_write_options *w
 TAMIS_API int tamis_delete(tamis_db *db, tamis_cf *cf, const tamis_write_options *wo,
                            const void *key, size_t klen, tamis_error *err);
 
-// An empty batch; NULL if out of memory. An operation that fails leaves the batch as it was, and
-// the failure is kept and returned by tamis_commit too.
-TAMIS_API tamis_batch *tamis_batch_create(void);
+// Deletes every key in [start, limit) at one moment, at the cost of one write; an empty limit is
+// "to the end". INVALID if start is behind limit.
+TAMIS_API int tamis_delete_range(tamis_db *db, tamis_cf *cf, const tamis_write_options *wo,
+                                 const void *start, size_t slen, const void *limit, size_t llen,
+                                 tamis_error *err);
+// Adds an operand to the key; the family's merger makes a value of it and what is below, when it is
+// read or compacted. INVALID if the family has no merger. Operands do not expire: when an expiring
+// value below them is gone, they are merged with none.
+TAMIS_API int tamis_merge(tamis_db *db, tamis_cf *cf, const tamis_write_options *wo,
+                          const void *key, size_t klen, const void *operand, size_t olen,
+                          tamis_error *err);
+
+#define TAMIS_BATCH_INDEXED 1u // can be read through: tamis_read_options.overlay
+
+// An empty batch for db; NULL if out of memory, or if db is NULL or flags are unknown (0, or
+// TAMIS_BATCH_INDEXED). An operation that fails leaves the batch as it was, and the failure is kept
+// and returned by tamis_commit too. It may outlive tamis_close.
+TAMIS_API tamis_batch *tamis_batch_create(tamis_db *db, uint32_t flags);
 TAMIS_API void tamis_batch_free(tamis_batch *b);
 TAMIS_API void tamis_batch_clear(tamis_batch *b); // empties it, keeps the memory
 TAMIS_API int tamis_batch_put(tamis_batch *b, tamis_cf *cf, const void *key, size_t klen,
                               const void *val, size_t vlen);
+// A put that is gone ttl_ms from now (0: never, whatever the family's option says).
+TAMIS_API int tamis_batch_put_ttl(tamis_batch *b, tamis_cf *cf, const void *key, size_t klen,
+                                  const void *val, size_t vlen, uint64_t ttl_ms);
 TAMIS_API int tamis_batch_delete(tamis_batch *b, tamis_cf *cf, const void *key, size_t klen);
+TAMIS_API int tamis_batch_delete_range(tamis_batch *b, tamis_cf *cf, const void *start, size_t slen,
+                                       const void *limit, size_t llen);
+TAMIS_API int tamis_batch_merge(tamis_batch *b, tamis_cf *cf, const void *key, size_t klen,
+                                const void *operand, size_t olen);
 TAMIS_API size_t tamis_batch_count(const tamis_batch *b); // operations in it
 TAMIS_API size_t tamis_batch_bytes(const tamis_batch *b); // bytes it will add to the log
-// Applies all of b at one moment, or nothing. *seq (may be NULL) gets the sequence number of its
-// last operation. The batch is unchanged and may be committed again.
+// Marks, last in first out. Rollback undoes what came after the last mark, and takes it away;
+// MISUSE without one. A failure that is kept goes with what it was about.
+TAMIS_API int tamis_batch_savepoint(tamis_batch *b);
+TAMIS_API int tamis_batch_rollback(tamis_batch *b);
+// The batch as bytes that tamis_batch_load takes, in this store or another (docs/format.md), with
+// a checksum. They live until the batch is changed or freed.
+TAMIS_API int tamis_batch_data(tamis_batch *b, tamis_slice *out, tamis_error *err);
+// Adds the operations of a serialised batch to b, all or none. CORRUPT if the bytes are damaged.
+// Families are known by id: those of the store that they were written for.
+TAMIS_API int tamis_batch_load(tamis_batch *b, const void *data, size_t len, tamis_error *err);
+// Applies all of b at one moment, over all families, or nothing. *seq (may be NULL) gets the
+// sequence number of its last operation. The batch is unchanged and may be committed again.
 TAMIS_API int tamis_commit(tamis_db *db, const tamis_write_options *wo, tamis_batch *b,
                            uint64_t *seq, tamis_error *err);
 
@@ -262,6 +386,14 @@ TAMIS_API void tamis_iter_prev(tamis_iter *it);
 TAMIS_API const void *tamis_iter_key(const tamis_iter *it, size_t *len);
 TAMIS_API const void *tamis_iter_value(const tamis_iter *it, size_t *len);
 TAMIS_API int tamis_iter_status(const tamis_iter *it, tamis_error *err); // OK at the plain end
+// Hands out the entry at hand and those behind it, up to n, and up to max_bytes of keys and values
+// (0: no limit; one entry always fits), and moves behind the last: one call instead of many, for
+// bindings. The bytes live until the next movement. Returns how many there are; 0 at the end.
+TAMIS_API size_t tamis_iter_next_many(tamis_iter *it, size_t n, size_t max_bytes, tamis_slice *keys,
+                                      tamis_slice *values);
+// A new view with new options, as if it were freed and created again; not valid afterwards. On
+// failure the iterator stays as it was.
+TAMIS_API int tamis_iter_refresh(tamis_iter *it, const tamis_read_options *ro, tamis_error *err);
 
 // ---- Upkeep ------------------------------------------------------------------------------------
 

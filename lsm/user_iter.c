@@ -2,7 +2,9 @@
 #include "lsm/user_iter.h"
 
 #include "base/mem.h"
+#include "lsm/fold.h"
 #include "lsm/merge_iter.h"
+#include "lsm/overlay.h"
 #include "lsm/range_window.h"
 
 enum {
@@ -15,16 +17,18 @@ enum {
 struct tm_user_iter {
     tm_iter *m;
     tm_order order;
-    uint64_t seq;
+    uint64_t seq, overlay_seq, now_ms;
+    const _Atomic(const tamis_merger *) *merger;
     bool has_lower, has_upper;
     tm_buf lower, upper;
     tm_range_window window;
 
-    bool valid, back; // back: U1
+    bool valid, back, ahead; // U1
     int status;
     tamis_error error;
     tm_slice key, value; // what is shown
     tm_buf saved_key, saved_value;
+    tm_fold fold;
     uint32_t stretch; // keys hidden by range deletes, in a row
     uint64_t skipped;
 };
@@ -110,39 +114,88 @@ static bool is_saved(const tm_user_iter *it, tm_slice key)
     return tm_order_compare(&it->order, key, tm_buf_slice(&it->saved_key)) == 0;
 }
 
-// An entry that is neither a value nor a deletion ends the walk.
+// An entry of a kind that is kept for later ends the walk.
 static void refuse(tm_user_iter *it, tm_kind kind)
 {
-    const char *what = NULL;
-    switch (kind) {
-    case TM_KIND_MERGE:
-        what = "a merge operand";
-        break;
-    case TM_KIND_PUT_EXPIRY:
-        what = "an expiring value";
-        break;
-    case TM_KIND_VALUE_POINTER:
-        what = "a separated value";
-        break;
-    case TM_KIND_DELETE_EXPIRY:
-        what = "an expiring deletion";
-        break;
-    default:
-        break;
-    }
-    if (what == NULL) {
+    bool known = kind == TM_KIND_VALUE_POINTER || kind == TM_KIND_DELETE_EXPIRY;
+    if (known) {
+        fail(it, tm_fail(&it->error, TAMIS_UNSUPPORTED,
+                         "the key's entry is of kind %u, which this version cannot read",
+                         (unsigned)kind));
+    } else {
         fail(it,
              tm_fail_corrupt(&it->error, 0, 0, "an entry of the unknown kind %u", (unsigned)kind));
-    } else {
-        fail(it, tm_fail(&it->error, TAMIS_UNSUPPORTED,
-                         "the key's entry is %s (kind %u), which this version cannot read", what,
-                         (unsigned)kind));
     }
+}
+
+// ---- Entries -----------------------------------------------------------------------------------
+
+static inline bool is_seen(const tm_user_iter *it, uint64_t seq)
+{
+    return seq <= it->seq || (seq > TM_OVERLAY_SEQ && seq <= it->overlay_seq);
+}
+
+// To search with for the newest version that is seen.
+static uint64_t newest_seen(const tm_user_iter *it)
+{
+    return tm_trailer_seek(TM_MAX(it->seq, it->overlay_seq));
 }
 
 static bool is_delete(tm_kind kind)
 {
     return kind == TM_KIND_DELETE || kind == TM_KIND_SINGLE_DELETE;
+}
+
+// Takes the expiry off the value. False: the value is gone, or (status set) the entry is damaged.
+static bool outlives(tm_user_iter *it, tm_slice *value)
+{
+    uint64_t expires_ms;
+    if (tm_expiry_take(value, &expires_ms)) return expires_ms > it->now_ms;
+    fail(it, tm_fail_corrupt(&it->error, 0, 0, "an expiring entry has no time of expiry"));
+    return false;
+}
+
+static bool finish_fold(tm_user_iter *it, const tm_slice *base)
+{
+    const tamis_merger *m =
+        it->merger ? atomic_load_explicit(it->merger, memory_order_acquire) : NULL;
+    int st = tm_fold_finish(&it->fold, m, tm_buf_slice(&it->saved_key), base, &it->error);
+    if (st != TAMIS_OK) fail(it, st);
+    return st == TAMIS_OK;
+}
+
+// The merged iterator stands at the newest version of the saved key that is seen, a merge operand.
+// Walks on to what it is to be merged with, and makes the value (in fold.out). False: it failed.
+static bool fold_versions(tm_user_iter *it)
+{
+    tm_iter *m = it->m;
+    tm_fold_clear(&it->fold);
+    for (; m->valid && is_saved(it, m->key); m->ops->next(m)) {
+        uint64_t seq = tm_trailer_seq(m->trailer);
+        tm_kind kind = tm_trailer_kind(m->trailer);
+        tm_slice value = m->value;
+        if (!is_seen(it, seq)) continue;
+        if (tm_range_window_cover(&it->window, m->key) > seq || is_delete(kind)) break;
+        if (kind == TM_KIND_PUT) return finish_fold(it, &value);
+        if (kind == TM_KIND_PUT_EXPIRY) {
+            if (outlives(it, &value)) return finish_fold(it, &value);
+            if (it->status != TAMIS_OK) return false;
+            break;
+        }
+        if (kind != TM_KIND_MERGE) {
+            refuse(it, kind);
+            return false;
+        }
+        if (tm_fold_add(&it->fold, value) != TAMIS_OK) {
+            fail(it, tm_fail_nomem(&it->error));
+            return false;
+        }
+    }
+    if (!m->valid && m->status != TAMIS_OK) {
+        end_as_merged(it);
+        return false;
+    }
+    return finish_fold(it, NULL);
 }
 
 // ---- Range deletes -----------------------------------------------------------------------------
@@ -184,8 +237,17 @@ static bool pass_newer(tm_user_iter *it, uint32_t *steps)
         if (!save_key(it, it->m->key)) return false;
         *steps = 0;
     }
-    step_or_seek(it, tm_trailer_seek(it->seq), steps);
+    bool beyond = tm_trailer_seq(it->m->trailer) > it->overlay_seq;
+    step_or_seek(it, beyond ? newest_seen(it) : tm_trailer_seek(it->seq), steps);
     return true;
+}
+
+static void show(tm_user_iter *it, tm_slice key, tm_slice value)
+{
+    it->key = key;
+    it->value = value;
+    it->valid = true;
+    it->status = TAMIS_OK;
 }
 
 // Shows the first visible entry at or behind the merged iterator's place. With passing, the
@@ -194,7 +256,8 @@ static void walk_forward(tm_user_iter *it, bool passing)
 {
     tm_iter *m = it->m;
     uint32_t steps = 0;
-    it->back = false;
+    it->back = it->ahead = false;
+    it->status = TAMIS_OK;
     while (m->valid) {
         if (passing && is_saved(it, m->key)) {
             step_or_seek(it, OLDEST, &steps);
@@ -207,7 +270,7 @@ static void walk_forward(tm_user_iter *it, bool passing)
             return;
         }
         uint64_t seq = tm_trailer_seq(m->trailer);
-        if (seq > it->seq) {
+        if (!is_seen(it, seq)) {
             if (!pass_newer(it, &steps)) return;
             continue;
         }
@@ -216,13 +279,25 @@ static void walk_forward(tm_user_iter *it, bool passing)
         if (covered) {
             if (skip_covered(it)) continue;
             it->stretch++;
-        } else if (kind == TM_KIND_PUT) {
+        } else if (TM_LIKELY(kind == TM_KIND_PUT)) {
             it->stretch = 0;
-            it->key = m->key;
-            it->value = m->value;
-            it->valid = true;
-            it->status = TAMIS_OK;
+            show(it, m->key, m->value);
             return;
+        } else if (kind == TM_KIND_MERGE) {
+            if (save_key(it, m->key) && fold_versions(it)) {
+                it->stretch = 0;
+                it->ahead = true;
+                show(it, tm_buf_slice(&it->saved_key), tm_buf_slice(&it->fold.out));
+            }
+            return;
+        } else if (kind == TM_KIND_PUT_EXPIRY) {
+            tm_slice value = m->value;
+            if (outlives(it, &value)) {
+                it->stretch = 0;
+                show(it, m->key, value);
+                return;
+            }
+            if (it->status != TAMIS_OK) return;
         } else if (!is_delete(kind)) {
             refuse(it, kind);
             return;
@@ -249,7 +324,7 @@ static bool keep_version(tm_user_iter *it, uint64_t cover, version *v)
 {
     if (v->found) it->skipped++;
     *v = (version){true, tm_trailer_seq(it->m->trailer), tm_trailer_kind(it->m->trailer)};
-    if (v->kind != TM_KIND_PUT || v->seq < cover) return true;
+    if ((v->kind != TM_KIND_PUT && v->kind != TM_KIND_PUT_EXPIRY) || v->seq < cover) return true;
     if (TM_LIKELY(tm_buf_set(&it->saved_value, it->m->value) == TAMIS_OK)) return true;
     fail(it, tm_fail_nomem(&it->error));
     return false;
@@ -263,24 +338,58 @@ static bool find_version(tm_user_iter *it, uint64_t cover, version *v)
     tm_slice key = tm_buf_slice(&it->saved_key);
     uint32_t steps = 0;
     v->found = false;
-    while (m->valid && is_saved(it, m->key) && tm_trailer_seq(m->trailer) <= it->seq) {
-        if (!keep_version(it, cover, v)) return false;
-        if (++steps <= STEPS) {
-            m->ops->prev(m);
-            continue;
-        }
-        m->ops->seek(m, key, tm_trailer_seek(it->seq)); // the newest that is seen
-        if (m->valid && is_saved(it, m->key) && !keep_version(it, cover, v)) return false;
-        if (m->status == TAMIS_OK) m->ops->seek_before(m, key, NEWEST);
-        break;
+    for (; m->valid && is_saved(it, m->key); m->ops->prev(m)) {
+        bool seen = is_seen(it, tm_trailer_seq(m->trailer));
+        if (seen && !keep_version(it, cover, v)) return false;
+        if (!seen) it->skipped++;
+        if (!seen && it->overlay_seq == 0) break; // all that follow are newer still
+        if (++steps > STEPS) break;
     }
-    if (m->valid && is_saved(it, m->key)) { // newer than the view
-        it->skipped++;
-        m->ops->seek_before(m, key, NEWEST);
+    if (m->valid && is_saved(it, m->key)) { // there may be more: ask for the newest
+        if (steps > STEPS) {
+            m->ops->seek(m, key, newest_seen(it));
+            while (m->valid && is_saved(it, m->key) && !is_seen(it, tm_trailer_seq(m->trailer))) {
+                m->ops->next(m); // of the store's, newer than the view, below the overlay's
+            }
+            if (m->valid && is_saved(it, m->key) && !keep_version(it, cover, v)) return false;
+        }
+        if (m->status == TAMIS_OK) m->ops->seek_before(m, key, NEWEST);
     }
     if (m->valid || m->status == TAMIS_OK) return true;
     end_as_merged(it);
     return false;
+}
+
+// The newest version that is seen is an operand: makes the value, and goes back before the key.
+static bool fold_back(tm_user_iter *it, const version *v)
+{
+    tm_iter *m = it->m;
+    tm_slice key = tm_buf_slice(&it->saved_key);
+    m->ops->seek(m, key, tm_trailer(v->seq, v->kind));
+    if (m->status == TAMIS_OK && !fold_versions(it)) return false;
+    if (m->status == TAMIS_OK) m->ops->seek_before(m, key, NEWEST);
+    if (m->valid || m->status == TAMIS_OK) return true;
+    end_as_merged(it);
+    return false;
+}
+
+// Shows the version of the saved key, walking back. False: it is none that is shown, or (status
+// set) that failed.
+static bool show_version(tm_user_iter *it, const version *v)
+{
+    tm_slice value = tm_buf_slice(&it->saved_value);
+    if (v->kind == TM_KIND_MERGE) {
+        if (!fold_back(it, v)) return false;
+        value = tm_buf_slice(&it->fold.out);
+    } else if (v->kind == TM_KIND_PUT_EXPIRY) {
+        if (!outlives(it, &value)) return false;
+    } else if (v->kind != TM_KIND_PUT) {
+        if (!is_delete(v->kind)) refuse(it, v->kind);
+        return false;
+    }
+    it->stretch = 0;
+    show(it, tm_buf_slice(&it->saved_key), value);
+    return true;
 }
 
 // Shows the last visible key at or before the merged iterator's place.
@@ -289,6 +398,8 @@ static void walk_back(tm_user_iter *it)
     tm_iter *m = it->m;
     version v;
     it->back = true;
+    it->ahead = false;
+    it->status = TAMIS_OK;
     while (m->valid) {
         if (below_lower(it, m->key)) {
             end_walk(it);
@@ -298,19 +409,10 @@ static void walk_back(tm_user_iter *it)
         if (cover > tm_trailer_seq(m->trailer) && skip_covered(it)) continue;
         if (!save_key(it, m->key) || !find_version(it, cover, &v)) return;
         if (!v.found) continue;
-        if (cover > v.seq) {
+        if (cover > v.seq)
             it->stretch++;
-        } else if (v.kind == TM_KIND_PUT) {
-            it->stretch = 0;
-            it->key = tm_buf_slice(&it->saved_key);
-            it->value = tm_buf_slice(&it->saved_value);
-            it->valid = true;
-            it->status = TAMIS_OK;
+        else if (show_version(it, &v) || it->status != TAMIS_OK)
             return;
-        } else if (!is_delete(v.kind)) {
-            refuse(it, v.kind);
-            return;
-        }
         it->skipped++;
     }
     end_as_merged(it);
@@ -348,7 +450,7 @@ void tm_user_iter_seek(tm_user_iter *it, tm_slice key)
     }
     it->stretch = 0;
     if (!save_key(it, key)) return; // it may be the iterator's own
-    it->m->ops->seek(it->m, tm_buf_slice(&it->saved_key), tm_trailer_seek(it->seq));
+    it->m->ops->seek(it->m, tm_buf_slice(&it->saved_key), newest_seen(it));
     walk_forward(it, false);
 }
 
@@ -370,7 +472,7 @@ void tm_user_iter_next(tm_user_iter *it)
     if (it->back) { // U1: before the saved key
         it->stretch = 0;
         it->m->ops->seek(it->m, tm_buf_slice(&it->saved_key), OLDEST);
-    } else {
+    } else if (!it->ahead) {
         if (!save_key(it, it->key)) return;
         it->m->ops->next(it->m);
     }
@@ -381,7 +483,7 @@ void tm_user_iter_prev(tm_user_iter *it)
 {
     if (!it->valid) return;
     if (!it->back) {
-        if (!save_key(it, it->key)) return;
+        if (!it->ahead && !save_key(it, it->key)) return;
         it->stretch = 0;
         it->m->ops->seek_before(it->m, tm_buf_slice(&it->saved_key), NEWEST);
     }
@@ -394,6 +496,9 @@ static int set_options(tm_user_iter *it, const tm_user_iter_options *o, tamis_er
 {
     it->order = o->order;
     it->seq = o->seq;
+    it->overlay_seq = o->overlay_seq;
+    it->now_ms = o->now_ms;
+    it->merger = o->merger;
     if (o->has_prefix && !o->order.bytewise) {
         return tm_fail(err, TAMIS_INVALID, "a prefix needs the bytewise order, not \"%s\"",
                        tm_order_name(&o->order));
@@ -403,8 +508,8 @@ static int set_options(tm_user_iter *it, const tm_user_iter_options *o, tamis_er
     if (st == TAMIS_OK && o->has_upper) st = sink_upper(it, o->upper);
     if (st == TAMIS_OK && o->has_prefix) st = bound_by_prefix(it, o->prefix);
     if (st != TAMIS_OK) return tm_fail_nomem(err);
-    return tm_range_window_init(&it->window, &o->order, o->seq, o->ranges, o->range_children,
-                                o->range_count, err);
+    return tm_range_window_init(&it->window, &o->order, o->seq, o->overlay_seq, o->ranges,
+                                o->range_children, o->range_count, err);
 }
 
 int tm_user_iter_create(tm_iter *merged, const tm_user_iter_options *options, tm_user_iter **out,
@@ -431,6 +536,7 @@ void tm_user_iter_destroy(tm_user_iter *it)
     if (it == NULL) return;
     tm_iter_destroy(it->m);
     tm_range_window_deinit(&it->window);
+    tm_fold_deinit(&it->fold);
     tm_buf_deinit(&it->saved_value);
     tm_buf_deinit(&it->saved_key);
     tm_buf_deinit(&it->upper);

@@ -8,8 +8,9 @@
 // delete's own and newer ones, whose entries may be newer than it, it goes entry by entry.
 //
 // INVARIANTS
-//  U1  Walking forward, the merged iterator stands at the entry that is shown. Walking back, it
-//      stands before all versions of the key that is shown, which is a copy, as is the value.
+//  U1  Walking forward, the merged iterator stands at the entry that is shown; or, where that was
+//      made of merge operands (ahead), somewhere behind its newest version. Walking back, it stands
+//      before all versions of the key that is shown. There, and ahead, key and value are copies.
 //  U2  A failure ends the walk where it is met; the next seek, first or last begins anew.
 //
 // Threads: one at a time. The library's own iterators (api) wrap it.
@@ -17,6 +18,7 @@
 #define TM_USER_ITER_H
 
 #include "base/iter.h"
+#include "lsm/tamis.h"
 #include "sstable/range_set.h"
 
 typedef struct tm_user_iter tm_user_iter;
@@ -24,6 +26,11 @@ typedef struct tm_user_iter tm_user_iter;
 typedef struct tm_user_iter_options {
     tm_order order;
     uint64_t seq; // newest sequence number that is seen
+    // Newest number of a batch that is read through: those from TM_OVERLAY_SEQ up to it are seen,
+    // too. 0: there is none.
+    uint64_t overlay_seq;
+    uint64_t now_ms;                             // values that expire until then are gone
+    const _Atomic(const tamis_merger *) *merger; // the family's; NULL: it has none
     bool has_lower, has_upper;
     tm_slice lower, upper; // [lower, upper); copied
     bool has_prefix;

@@ -15,10 +15,14 @@
 #include "sstable/table_verify.h"
 #include "wal/wal_reader.h"
 
-typedef struct inspection {
-    const tamis_vfs *vfs;
-    tamis_dir *dir;
+typedef struct known_order {
+    uint32_t family;
     tm_order order;
+} known_order;
+
+typedef struct inspection {
+    tm_config config;
+    tamis_dir *dir;
     tamis_progress progress;
     void (*each)(void *ctx, const tamis_error *finding);
     void *ctx;
@@ -28,8 +32,8 @@ typedef struct inspection {
     char name[TM_NAME_MAX];
     // From the manifest.
     tm_edit state;
-    uint64_t manifest, min_log, manifest_end;
-    bool known_order;
+    uint64_t manifest, manifest_end;
+    tm_buf orders; // known_order: families whose comparator is at hand
 } inspection;
 
 static void finding(void *ctx, const tamis_error *e)
@@ -50,44 +54,50 @@ static int advance(void *ctx, uint64_t bytes)
 
 // ---- The manifest ------------------------------------------------------------------------------
 
-static int forget(inspection *v, const tm_edit_table *gone)
-{
-    tm_edit *s = &v->state;
-    for (size_t i = 0; i < s->table_count; i++) {
-        if (s->tables[i].number != gone->number || s->tables[i].level != gone->level) continue;
-        tm_table_meta_deinit(&s->tables[i].meta);
-        s->tables[i] = s->tables[--s->table_count];
-        return TAMIS_OK;
-    }
-    tamis_error e = {0};
-    (void)!tm_fail_corrupt(&e, v->manifest, 0,
-                           "MANIFEST-%06llu drops table %06llu, which is not there",
-                           (unsigned long long)v->manifest, (unsigned long long)gone->number);
-    finding(v, &e);
-    return TAMIS_OK;
-}
-
 static int take_edit(void *ctx, tm_edit *e, tamis_error *err)
 {
     inspection *v = ctx;
-    tm_edit *s = &v->state;
-    if (e->has_store) memcpy(s->store_id, e->store_id, sizeof s->store_id);
-    if (e->has_min_log) v->min_log = e->min_log;
-    for (size_t i = 0; i < e->family_count; i++) {
-        const tm_edit_family *f = &e->families[i];
-        if (tm_edit_add_family(s, f->id, tm_buf_slice(&f->name), tm_buf_slice(&f->comparator),
-                               tm_buf_slice(&f->merger)) != TAMIS_OK) {
-            return tm_fail_nomem(err);
-        }
+    tamis_error found = {0};
+    int st = tm_edit_merge(&v->state, e, v->manifest, &found);
+    if (st == TAMIS_NOMEM) return tm_fail_copy(err, &found);
+    if (st != TAMIS_OK) finding(v, &found);
+    return TAMIS_OK;
+}
+
+// The order of a family, if its comparator is at hand: NULL if not.
+static const tm_order *order_of(const inspection *v, uint32_t family)
+{
+    const known_order *known = (const known_order *)(const void *)v->orders.data;
+    for (size_t i = 0; i < v->orders.len / sizeof *known; i++) {
+        if (known[i].family == family) return &known[i].order;
     }
-    for (size_t i = 0; i < e->table_count; i++) {
-        const tm_edit_table *t = &e->tables[i];
-        if (!t->add) {
-            TM_TRY(forget(v, t));
-        } else if (tm_edit_add_table(s, t->family, t->level, &t->meta) != TAMIS_OK) {
-            return tm_fail_nomem(err);
+    return v->state.family_count == 0 ? &v->config.order : NULL;
+}
+
+static int find_order(inspection *v, const tm_edit_family *f, tamis_error *err)
+{
+    known_order k = {.family = f->id, .order = v->config.order};
+    if (f->id != 0) {
+        const tamis_comparator *given = NULL;
+        for (size_t i = 0; i < v->config.given_count; i++) {
+            const tamis_family *g = &v->config.given[i];
+            if (g->name != NULL && tm_slice_equal(tm_buf_slice(&f->name), tm_slice_str(g->name))) {
+                given = g->options.comparator;
+            }
         }
+        TM_TRY(tm_order_take(given, &k.order, err));
     }
+    if (tm_slice_equal(tm_buf_slice(&f->comparator), tm_slice_str(tm_order_name(&k.order)))) {
+        return tm_buf_append(&v->orders, &k, sizeof k) == TAMIS_OK ? TAMIS_OK : tm_fail_nomem(err);
+    }
+    tamis_error e = {0};
+    (void)!tm_fail(
+        &e, TAMIS_UNSUPPORTED,
+        "family \"%.*s\": the comparator \"%.*s\" is not at hand: the order of keys is not "
+        "checked",
+        (int)TM_MIN(f->name.len, (size_t)60), (const char *)f->name.data,
+        (int)TM_MIN(f->comparator.len, (size_t)100), (const char *)f->comparator.data);
+    finding(v, &e);
     return TAMIS_OK;
 }
 
@@ -109,24 +119,17 @@ static int read_manifest(inspection *v, tamis_error *err)
     if (st == TAMIS_NOMEM) return tm_fail_copy(err, &e);
     if (st != TAMIS_OK) finding(v, &e);
     v->manifest_end = end.logical_end;
-    const tm_edit *s = &v->state;
-    v->known_order =
-        s->family_count == 0 || tm_slice_equal(tm_buf_slice(&s->families[0].comparator),
-                                               tm_slice_str(tm_order_name(&v->order)));
-    if (!v->known_order) {
-        (void)!tm_fail(&e, TAMIS_UNSUPPORTED,
-                       "the comparator \"%.*s\" is not at hand: the order of keys is not checked",
-                       (int)TM_MIN(s->families[0].comparator.len, (size_t)100),
-                       (const char *)s->families[0].comparator.data);
-        finding(v, &e);
+    for (size_t i = 0; i < v->state.family_count; i++) {
+        TM_TRY(find_order(v, &v->state.families[i], err));
     }
     return TAMIS_OK;
 }
 
 // ---- Tables ------------------------------------------------------------------------------------
 
-static int verify_table(inspection *v, const tm_table_meta *m, tamis_error *err)
+static int verify_table(inspection *v, const tm_edit_table *t, tamis_error *err)
 {
+    const tm_table_meta *m = &t->meta;
     tm_file file = {0};
     tamis_error e = {0};
     tm_table_check check = {0};
@@ -137,8 +140,8 @@ static int verify_table(inspection *v, const tm_table_meta *m, tamis_error *err)
     if (st == TAMIS_NOTFOUND) {
         st = tm_fail_corrupt(&e, m->number, 0, "table %s is missing", v->name);
     } else if (st == TAMIS_OK) {
-        st = tm_table_verify_file(&file, m, v->known_order ? &v->order : NULL, finding, advance, v,
-                                  &check, &e);
+        st =
+            tm_table_verify_file(&file, m, order_of(v, t->family), finding, advance, v, &check, &e);
         (void)!tm_file_close(&file, NULL);
     }
     v->report.blocks += check.blocks;
@@ -152,12 +155,14 @@ static int verify_table(inspection *v, const tm_table_meta *m, tamis_error *err)
 static int verify_levels(inspection *v)
 {
     const tm_edit *s = &v->state;
-    for (size_t i = 0; v->known_order && i < s->table_count; i++) {
+    for (size_t i = 0; i < s->table_count; i++) {
+        const tm_order *order = order_of(v, s->tables[i].family);
         for (size_t k = 0; k < i; k++) {
             const tm_table_meta *a = &s->tables[i].meta, *b = &s->tables[k].meta;
-            bool apart = s->tables[i].level != s->tables[k].level || s->tables[i].level == 0 ||
-                         tm_file_locate(&v->order, a, tm_buf_slice(&b->smallest)) > 0 ||
-                         tm_file_locate(&v->order, b, tm_buf_slice(&a->smallest)) > 0;
+            bool apart = order == NULL || s->tables[i].family != s->tables[k].family ||
+                         s->tables[i].level != s->tables[k].level || s->tables[i].level == 0 ||
+                         tm_file_locate(order, a, tm_buf_slice(&b->smallest)) > 0 ||
+                         tm_file_locate(order, b, tm_buf_slice(&a->smallest)) > 0;
             if (apart && a->number != b->number) continue;
             tamis_error e = {0};
             (void)!tm_fail_corrupt(&e, a->number, 0, "tables %06llu and %06llu overlap in level %u",
@@ -214,7 +219,7 @@ static void verify_logs(inspection *v, const tm_folder *f)
     size_t n = tm_folder_count(&f->logs);
     for (size_t i = 0; i < n; i++) {
         uint64_t number = tm_folder_at(&f->logs, i);
-        if (number < v->min_log) continue;
+        if (number < v->state.min_log) continue;
         tm_wal_header next = {0};
         bool has_next = false;
         if (i + 1 < n) {
@@ -253,7 +258,7 @@ static int inspect(inspection *v, const tm_folder *files, tamis_error *err)
         v->total += v->state.tables[i].meta.file_bytes;
     }
     for (size_t i = 0; i < v->state.table_count; i++) {
-        TM_TRY(verify_table(v, &v->state.tables[i].meta, err));
+        TM_TRY(verify_table(v, &v->state.tables[i], err));
     }
     (void)verify_levels(v);
     verify_logs(v, files);
@@ -265,7 +270,7 @@ static int inspect(inspection *v, const tm_folder *files, tamis_error *err)
 static int enter(inspection *v, const char *path, tm_folder *files, tamis_file **lock,
                  tamis_error *err)
 {
-    int st = tm_dir_open(v->vfs, path, TAMIS_DIR_EXISTING, &v->dir, NULL, err);
+    int st = tm_dir_open(v->config.vfs, path, TAMIS_DIR_EXISTING, &v->dir, NULL, err);
     if (st == TAMIS_NOTFOUND) return tm_fail(err, st, "%.180s: no such folder", path);
     TM_TRY(st);
     TM_TRY(tm_folder_list(v->dir, files, err));
@@ -273,7 +278,7 @@ static int enter(inspection *v, const char *path, tm_folder *files, tamis_file *
         return tm_fail(err, TAMIS_NOTFOUND, "%.180s: there is no store in this folder", path);
     }
     if (!files->has_lock) return TAMIS_OK;
-    int sys = v->vfs->lock(v->dir, TM_NAME_LOCK, TAMIS_LOCK_SHARED, lock);
+    int sys = v->config.vfs->lock(v->dir, TM_NAME_LOCK, TAMIS_LOCK_SHARED, lock);
     if (sys == EWOULDBLOCK || sys == EAGAIN) {
         return tm_fail(err, TAMIS_LOCKED, "%.180s: the store is open", path);
     }
@@ -288,19 +293,18 @@ int tamis_verify_path(const char *path, const tamis_options *opt, tamis_progress
     if (path == NULL || path[0] == '\0') {
         return tm_fail(err, TAMIS_INVALID, "path is %s", path ? "empty" : "NULL");
     }
-    tm_config config;
-    TM_TRY(tm_config_init(&config, opt, err));
-    inspection v = {
-        .vfs = config.vfs, .order = config.order, .progress = progress, .each = each, .ctx = ctx};
+    inspection v = {.progress = progress, .each = each, .ctx = ctx};
+    TM_TRY(tm_config_init(&v.config, opt, err));
     tamis_file *lock = NULL;
     tm_folder files = {0};
     tm_edit_init(&v.state);
     int st = enter(&v, path, &files, &lock, err);
     if (st == TAMIS_OK) st = inspect(&v, &files, err);
     tm_folder_deinit(&files);
-    if (lock != NULL) (void)v.vfs->unlock(lock);
+    if (lock != NULL) (void)v.config.vfs->unlock(lock);
     tm_dir_close(v.dir);
     tm_edit_deinit(&v.state);
+    tm_buf_deinit(&v.orders);
     if (out != NULL) {
         v.report.size = out->size;
         memcpy(out, &v.report, TM_MIN(out->size, sizeof v.report));

@@ -47,7 +47,8 @@ static int encode(const tm_table_meta *m, tm_buf *out)
     TM_TRY(tm_buf_put_varint(out, m->created_ms));
     TM_TRY(tm_buf_put_varint(out, m->filter_bytes));
     TM_TRY(tm_buf_put_varint(out, m->filter_keys));
-    return tm_buf_put64(out, m->hash_seed);
+    TM_TRY(tm_buf_put64(out, m->hash_seed));
+    return tm_buf_put_varint(out, m->expires_ms);
 }
 
 int tm_table_meta_encode(const tm_table_meta *m, tm_buf *out)
@@ -87,7 +88,8 @@ int tm_table_meta_decode(tm_table_meta *m, tm_slice record, tamis_error *err)
     d.created_ms = tm_read_varint(&c);
     d.filter_bytes = tm_read_varint(&c);
     d.filter_keys = tm_read_varint(&c);
-    d.hash_seed = tm_read64(&c); // what follows is a later version's
+    d.hash_seed = tm_read64(&c);
+    if (tm_cursor_left(&c) > 0) d.expires_ms = tm_read_varint(&c); // older records end before
     int st = TAMIS_OK;
     if (!c.bad) {
         memcpy(d.id, id.data, sizeof d.id);

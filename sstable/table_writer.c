@@ -38,6 +38,7 @@ struct tm_table_writer {
     tm_range_builder ranges;
     // Figures.
     tm_table_meta meta;
+    bool lasting; // some entry does not go by itself
     uint64_t keys, merges, data_blocks, data_bytes, index_bytes, partitions;
     double expected_rate_sum;
     uint64_t required;
@@ -230,17 +231,21 @@ static void count_entry(tm_table_writer *w, tm_slice key, uint64_t trailer, tm_s
         m->deletes++;
         break;
     case TM_KIND_MERGE:
+        w->lasting = true;
         w->merges++;
         w->required |= TM_TABLE_HAS_MERGES;
         break;
     case TM_KIND_PUT_EXPIRY:
     case TM_KIND_DELETE_EXPIRY:
+        if (value.len >= 8) m->expires_ms = TM_MAX(m->expires_ms, tm_get64(value.data));
         w->required |= TM_TABLE_HAS_EXPIRY;
         break;
     case TM_KIND_VALUE_POINTER:
+        w->lasting = true;
         w->required |= TM_TABLE_HAS_SEPARATED_VALUES;
         break;
     default:
+        w->lasting = true;
         break;
     }
 }
@@ -446,6 +451,7 @@ static int finish(tm_table_writer *w, tm_table_meta *meta, tamis_error *err)
     m->file_bytes = w->flushed;
     m->created_ms = w->o.created_ms;
     m->hash_seed = w->o.hash_seed;
+    if (w->lasting || m->range_deletes > 0) m->expires_ms = 0;
     tm_digest_final(w->digest, m->digest);
     *meta = *m;
     tm_table_meta_init(m); // its keys went to the caller

@@ -313,7 +313,7 @@ enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
 static void *work(void *arg)
 {
     worker *w = arg;
-    w->batch = tamis_batch_create();
+    w->batch = tamis_batch_create(w->b->db, 0);
     w->buf = malloc(w->b->value_size + 1);
     w->failed = w->batch == NULL || w->buf == NULL;
     for (uint64_t i = w->first; i < w->last && !w->failed && !cli_interrupted(); i++) {

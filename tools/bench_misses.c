@@ -237,7 +237,8 @@ static bool generate(misses *m, filler *f)
 
 static bool build(misses *m, int kind)
 {
-    filler f = {open_kind(m, kind, 256u << 20, true), tamis_batch_create()};
+    filler f = {.db = open_kind(m, kind, 256u << 20, true)};
+    if (f.db != NULL) f.batch = tamis_batch_create(f.db, 0);
     tamis_error e;
     bool ok = f.db != NULL && f.batch != NULL;
     if (ok) ok = m->store ? copy_store(m, &f) : generate(m, &f);

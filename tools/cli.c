@@ -131,6 +131,26 @@ bool cli_size(const char *typed, uint64_t *out)
     return false;
 }
 
+bool cli_duration(const char *typed, uint64_t *out)
+{
+    static const struct {
+        const char *name;
+        uint64_t ms;
+    } units[] = {{"ms", 1},       {"s", 1000},      {"min", 60000},       {"h", 3600000},
+                 {"d", 86400000}, {"w", 604800000}, {"y", 31536000000ull}};
+    char *end;
+    errno = 0;
+    if (typed[0] < '0' || typed[0] > '9') return false;
+    unsigned long long n = strtoull(typed, &end, 10);
+    for (size_t i = 0; errno == 0 && i < sizeof units / sizeof units[0]; i++) {
+        if (strcmp(end, units[i].name) != 0) continue;
+        if (n > UINT64_MAX / units[i].ms) return false;
+        *out = (uint64_t)n * units[i].ms;
+        return true;
+    }
+    return false;
+}
+
 typedef enum kind { FLAG, TEXT, NUMBER, SIZE, SYNC, OPTION } kind;
 typedef struct option {
     const char *name;
@@ -152,6 +172,11 @@ static const option options[] = {
     {"--on-error", TEXT, FIELD(on_error), "load"},
     {"--keys", TEXT, FIELD(keys), "get"},
     {"--output", TEXT, FIELD(output), "dump"},
+    {"--range", FLAG, FIELD(range), "delete"},
+    {"--number", FLAG, FIELD(number), "put get scan merge"},
+    {"--ttl", TEXT, FIELD(ttl), "put"},
+    {"--family", TEXT, FIELD(family), "put get delete scan load dump stats explain compact merge"},
+    {"--merger", TEXT, FIELD(merger), "merge family"},
     {"--limit", NUMBER, FIELD(limit), "scan dump"},
     {"--batch", NUMBER, FIELD(batch), "load"},
     {"--budget", SIZE, FIELD(options.memory_budget), NULL},
@@ -296,6 +321,34 @@ bool cli_key(const cli_args *a, const char *typed, text_buf *out)
     return cli_key_bytes(a, typed, strlen(typed), out);
 }
 
+bool cli_value(const cli_args *a, const char *typed, text_buf *out)
+{
+    if (!a->number) return cli_key(a, typed, out);
+    char *end;
+    uint8_t bytes[8];
+    errno = 0;
+    uint64_t n = typed[0] == '-' ? (uint64_t)strtoll(typed, &end, 10) : strtoull(typed, &end, 10);
+    if (errno != 0 || *end != '\0' || end == typed) {
+        cli_usage("\"%s\" is no 64-bit integer", typed);
+        return false;
+    }
+    for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)(n >> (8 * i));
+    out->len = 0;
+    return text_append(out, bytes, sizeof bytes);
+}
+
+void cli_put_value(const cli_args *a, FILE *f, const void *data, size_t len)
+{
+    const uint8_t *p = data;
+    uint64_t n = 0;
+    if (!a->number || len != 8) {
+        cli_put(a, f, data, len);
+        return;
+    }
+    for (int i = 0; i < 8; i++) n |= (uint64_t)p[i] << (8 * i);
+    fprintf(f, "%lld", (long long)n);
+}
+
 void cli_put(const cli_args *a, FILE *f, const void *data, size_t len)
 {
     if (a->hex)
@@ -306,13 +359,36 @@ void cli_put(const cli_args *a, FILE *f, const void *data, size_t len)
 
 // ---- The store ----------------------------------------------------------------------------------
 
-tamis_db *cli_open(const cli_args *a, uint32_t flags, int *code)
+bool cli_merger(const cli_args *a, const tamis_merger **out)
+{
+    *out = NULL;
+    if (a->merger == NULL) return true;
+    if (strcmp(a->merger, "add") == 0) *out = tamis_merger_add();
+    if (strcmp(a->merger, "append") == 0) *out = tamis_merger_append();
+    if (*out == NULL) cli_usage("--merger takes add or append, not \"%s\"", a->merger);
+    return *out != NULL;
+}
+
+tamis_db *cli_open(cli_args *a, uint32_t flags, int *code)
 {
     tamis_db *db = NULL;
     tamis_error err = {0};
     tamis_options o = a->options;
+    tamis_cf_options c = {.size = sizeof c};
+    if (!cli_merger(a, &c.merger)) {
+        *code = EXIT_USAGE;
+        return NULL;
+    }
     o.flags |= flags;
+    if (a->family == NULL) o.merger = c.merger;
     int st = tamis_open(a->store, &o, &db, &err);
+    if (st == TAMIS_OK && a->family != NULL) {
+        st = tamis_cf_open(db, a->family, c.merger ? &c : NULL, 0, &a->cf, &err);
+        if (st != TAMIS_OK) {
+            (void)tamis_close(db, 0, NULL);
+            db = NULL;
+        }
+    }
     if (st != TAMIS_OK) {
         *code = st == TAMIS_INVALID ? EXIT_USAGE : EXIT_FAILED;
         if (err.message[0] == '\0')
@@ -323,9 +399,11 @@ tamis_db *cli_open(const cli_args *a, uint32_t flags, int *code)
     return db;
 }
 
-int cli_close(tamis_db *db, int code)
+int cli_close(cli_args *a, tamis_db *db, int code)
 {
     tamis_error err = {0};
+    tamis_cf_close(a->cf);
+    a->cf = NULL;
     int st = tamis_close(db, 0, &err);
     return st == TAMIS_OK ? code : cli_failed("close", st, &err);
 }

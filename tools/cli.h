@@ -20,16 +20,20 @@ typedef struct cli_args {
     const char *store;
     char **rest; // what is no option, behind the store
     int rest_count;
-    bool json, hex, reverse, quiet, flush;
+    bool json, hex, reverse, quiet, flush, range, number;
     const char *from, *to, *prefix; // as typed
     const char *format;             // tsv, json, nul
     const char *on_error;           // stop, skip, or a number
     const char *keys;               // a file of keys
     const char *output;
+    const char *family; // NULL: the default one
+    const char *merger; // add, append
+    const char *ttl;
     uint64_t limit, batch;
     bool has_limit, has_batch;
     tamis_options options;
     char extra[2048];
+    tamis_cf *cf; // of --family, while the store is open
 } cli_args;
 
 // Parses argv behind the verb. False: told on stderr, exit with EXIT_USAGE.
@@ -37,19 +41,26 @@ bool cli_parse(cli_args *a, int argc, char **argv);
 // The number of arguments behind the store must be within [least, most].
 bool cli_expect(const cli_args *a, int least, int most, const char *usage);
 // Opens the store with flags added; NULL: told on stderr, and *code is what to exit with.
-tamis_db *cli_open(const cli_args *a, uint32_t flags, int *code);
+tamis_db *cli_open(cli_args *a, uint32_t flags, int *code);
 // Closes; returns code, or EXIT_FAILED if that fails.
-int cli_close(tamis_db *db, int code);
+int cli_close(cli_args *a, tamis_db *db, int code);
+// The merger of --merger; NULL if it is not given. False: told on stderr.
+bool cli_merger(const cli_args *a, const tamis_merger **out);
 // Tells a failure of the library; returns EXIT_FAILED, or EXIT_USAGE for INVALID.
 int cli_failed(const char *what, int status, const tamis_error *err);
 int cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 // A key as typed: escapes, or hexadecimal with --hex. False: told on stderr.
 bool cli_key(const cli_args *a, const char *typed, text_buf *out);
+// A value as typed; with --number a decimal integer, kept as 8 bytes, little-endian.
+bool cli_value(const cli_args *a, const char *typed, text_buf *out);
 bool cli_key_bytes(const cli_args *a, const char *typed, size_t len, text_buf *out);
 // Puts bytes on stdout in the chosen spelling.
 void cli_put(const cli_args *a, FILE *f, const void *data, size_t len);
-bool cli_size(const char *typed, uint64_t *out);   // "64MiB"
-bool cli_number(const char *typed, uint64_t *out); // digits only
+// Shows a value; with --number as an integer, if it has 8 bytes.
+void cli_put_value(const cli_args *a, FILE *f, const void *data, size_t len);
+bool cli_size(const char *typed, uint64_t *out);     // "64MiB"
+bool cli_duration(const char *typed, uint64_t *out); // "90s" in milliseconds
+bool cli_number(const char *typed, uint64_t *out);   // digits only
 
 // ^C: set once; long work looks at it and ends cleanly.
 void cli_watch_interrupt(void);
@@ -78,6 +89,8 @@ int cmd_explain(cli_args *a);
 int cmd_verify(cli_args *a);
 int cmd_compact(cli_args *a);
 int cmd_destroy(cli_args *a);
+int cmd_merge(cli_args *a);
+int cmd_family(cli_args *a);
 int cmd_filter(int argc, char **argv);
 
 #endif // TAMIS_CLI_H

@@ -9,15 +9,19 @@
 
 int cmd_put(cli_args *a)
 {
-    if (!cli_expect(a, 2, 2, "put STORE KEY VALUE")) return EXIT_USAGE;
+    if (!cli_expect(a, 2, 2, "put STORE KEY VALUE [--ttl TIME]")) return EXIT_USAGE;
+    tamis_write_options wo = {.size = sizeof wo};
+    if (a->ttl != NULL && (!cli_duration(a->ttl, &wo.ttl_ms) || wo.ttl_ms == 0)) {
+        return cli_usage("--ttl takes a time such as 90s, 15min or 7d, not \"%s\"", a->ttl);
+    }
     text_buf key = {0}, value = {0};
     int code = EXIT_USAGE;
-    if (cli_key(a, a->rest[0], &key) && cli_key(a, a->rest[1], &value)) {
+    if (cli_key(a, a->rest[0], &key) && cli_value(a, a->rest[1], &value)) {
         tamis_db *db = cli_open(a, 0, &code);
         if (db != NULL) {
             tamis_error err;
-            int st = tamis_put(db, NULL, NULL, key.data, key.len, value.data, value.len, &err);
-            code = cli_close(db, st == TAMIS_OK ? EXIT_OK : cli_failed("put", st, &err));
+            int st = tamis_put(db, a->cf, &wo, key.data, key.len, value.data, value.len, &err);
+            code = cli_close(a, db, st == TAMIS_OK ? EXIT_OK : cli_failed("put", st, &err));
         }
     }
     text_free(&key);
@@ -25,8 +29,28 @@ int cmd_put(cli_args *a)
     return code;
 }
 
+static int delete_range(cli_args *a)
+{
+    if (!cli_expect(a, 1, 2, "delete STORE --range FROM [TO]")) return EXIT_USAGE;
+    text_buf from = {0}, to = {0};
+    int code = EXIT_USAGE;
+    if (cli_key(a, a->rest[0], &from) && (a->rest_count < 2 || cli_key(a, a->rest[1], &to))) {
+        tamis_db *db = cli_open(a, TAMIS_OPEN_EXISTING, &code);
+        if (db != NULL) {
+            tamis_error err;
+            int st =
+                tamis_delete_range(db, a->cf, NULL, from.data, from.len, to.data, to.len, &err);
+            code = cli_close(a, db, st == TAMIS_OK ? EXIT_OK : cli_failed("delete", st, &err));
+        }
+    }
+    text_free(&from);
+    text_free(&to);
+    return code;
+}
+
 int cmd_delete(cli_args *a)
 {
+    if (a->range) return delete_range(a);
     if (!cli_expect(a, 1, INT32_MAX, "delete STORE KEY...")) return EXIT_USAGE;
     text_buf key = {0};
     int code = EXIT_OK;
@@ -37,11 +61,11 @@ int cmd_delete(cli_args *a)
     for (int i = 0; db != NULL && code == EXIT_OK && i < a->rest_count; i++) {
         tamis_error err;
         if (!cli_key(a, a->rest[i], &key)) code = EXIT_USAGE;
-        int st = tamis_delete(db, NULL, NULL, key.data, key.len, &err);
+        int st = tamis_delete(db, a->cf, NULL, key.data, key.len, &err);
         if (st != TAMIS_OK) code = cli_failed("delete", st, &err);
     }
     text_free(&key);
-    return db != NULL ? cli_close(db, code) : code;
+    return db != NULL ? cli_close(a, db, code) : code;
 }
 
 // ---- get ----------------------------------------------------------------------------------------
@@ -56,8 +80,8 @@ static void show_value(const cli_args *a, const text_buf *key, const tamis_value
         cli_put(a, stdout, key->data, key->len);
         fputc('\t', stdout);
     }
-    if (many || a->hex)
-        cli_put(a, stdout, v->data, v->len);
+    if (many || a->hex || a->number)
+        cli_put_value(a, stdout, v->data, v->len);
     else
         fwrite(v->data, 1, v->len, stdout);
     fputc('\n', stdout);
@@ -67,7 +91,7 @@ static int get_one(cli_args *a, tamis_db *db, const text_buf *key, bool many, in
 {
     tamis_value v;
     tamis_error err;
-    int st = tamis_get(db, NULL, NULL, key->data, key->len, &v, &err);
+    int st = tamis_get(db, a->cf, NULL, key->data, key->len, &v, &err);
     if (st == TAMIS_OK) {
         show_value(a, key, &v, many);
         tamis_value_release(&v);
@@ -121,7 +145,7 @@ int cmd_get(cli_args *a)
     if (db != NULL && f != NULL) code = get_listed(a, db, f, code);
     if (f != NULL && f != stdin) fclose(f);
     text_free(&key);
-    if (db != NULL) code = cli_close(db, code);
+    if (db != NULL) code = cli_close(a, db, code);
     return cli_finish_output(stdout, code);
 }
 
@@ -156,7 +180,7 @@ int cli_walk(cli_args *a, tamis_db *db, bool (*each)(void *ctx, tamis_slice key,
     int code = EXIT_OK, st = TAMIS_OK;
     if (!parse_range(a, &r, &ro)) {
         code = EXIT_USAGE;
-    } else if ((st = tamis_iter_create(db, NULL, &ro, &it, &err)) != TAMIS_OK) {
+    } else if ((st = tamis_iter_create(db, a->cf, &ro, &it, &err)) != TAMIS_OK) {
         code = cli_failed(a->verb, st, &err);
     } else {
         if (a->reverse)
@@ -195,7 +219,7 @@ static bool show_pair(void *ctx, tamis_slice key, tamis_slice value)
     } else {
         cli_put(a, stdout, key.data, key.len);
         fputc('\t', stdout);
-        cli_put(a, stdout, value.data, value.len);
+        cli_put_value(a, stdout, value.data, value.len);
         fputc('\n', stdout);
     }
     return cli_output_ok(stdout);
@@ -209,6 +233,6 @@ int cmd_scan(cli_args *a)
     }
     int code = EXIT_OK;
     tamis_db *db = cli_open(a, TAMIS_OPEN_EXISTING | TAMIS_OPEN_READONLY, &code);
-    if (db != NULL) code = cli_close(db, cli_walk(a, db, show_pair, a));
+    if (db != NULL) code = cli_close(a, db, cli_walk(a, db, show_pair, a));
     return cli_finish_output(stdout, code);
 }

@@ -204,7 +204,7 @@ static int show_store(const wish *w)
         if (st == TAMIS_OK && (level < 0 || r.keys > 0)) show_level(w, level, &r);
     }
     if (st != TAMIS_INVALID) code = cli_failed("filter", st, &err);
-    return cli_close(db, code);
+    return cli_close(&a, db, code);
 }
 
 int cmd_filter(int argc, char **argv)

@@ -148,7 +148,8 @@ static int add_pair(loading *l)
     // Looked at here, because a batch keeps its failures: the pairs beside this one would be lost.
     if (l->key.len > TAMIS_MAX_KEY) return report_bad(l, "the key is longer than 65535 bytes");
     if (l->value.len > TAMIS_MAX_VALUE) return report_bad(l, "the value is longer than 1 GiB");
-    int st = tamis_batch_put(l->batch, NULL, l->key.data, l->key.len, l->value.data, l->value.len);
+    int st =
+        tamis_batch_put(l->batch, l->a->cf, l->key.data, l->key.len, l->value.data, l->value.len);
     if (st != TAMIS_OK) return cli_failed("load", st, NULL);
     l->pairs++;
     l->bytes += l->key.len + l->value.len;
@@ -273,11 +274,9 @@ int cmd_load(cli_args *a)
     // Without a word on it, the log is synced once at the end instead of at each batch.
     if (a->options.sync == TAMIS_SYNC_DEFAULT) a->options.sync = TAMIS_SYNC_NEVER;
     int code = EXIT_FAILED;
-    l.batch = tamis_batch_create();
-    if (l.batch == NULL)
-        cli_failed("load", TAMIS_NOMEM, NULL);
-    else
-        l.db = cli_open(a, 0, &code);
+    l.db = cli_open(a, 0, &code);
+    if (l.db != NULL) l.batch = tamis_batch_create(l.db, 0);
+    if (l.db != NULL && l.batch == NULL) cli_failed("load", TAMIS_NOMEM, NULL);
     if (l.db != NULL) {
         tamis_error err;
         double begin = seconds();
@@ -285,12 +284,12 @@ int cmd_load(cli_args *a)
         code = load_all(&l);
         int st = tamis_sync_wal(l.db, &err);
         if (st != TAMIS_OK && code == EXIT_OK) code = cli_failed("load", st, &err);
-        if (code == EXIT_OK && a->flush && (st = tamis_flush(l.db, NULL, &err)) != TAMIS_OK) {
+        if (code == EXIT_OK && a->flush && (st = tamis_flush(l.db, a->cf, &err)) != TAMIS_OK) {
             code = cli_failed("flush", st, &err);
         }
         cli_progress_end();
         if (code == EXIT_OK && cli_interrupted()) code = EXIT_STOPPED;
-        code = cli_close(l.db, code);
+        code = cli_close(a, l.db, code);
         summarise(&l, seconds() - begin);
     }
     if (l.f != stdin) fclose(l.f);
@@ -344,7 +343,7 @@ int cmd_dump(cli_args *a)
     if (db == NULL) return code;
     const char *name = a->rest_count ? a->rest[0] : a->output ? a->output : "-";
     if (strcmp(name, "-") != 0 && (d.f = fopen(name, "w")) == NULL) {
-        return cli_close(db, cli_usage("cannot write %s: %s", name, strerror(errno)));
+        return cli_close(a, db, cli_usage("cannot write %s: %s", name, strerror(errno)));
     }
     cli_watch_interrupt();
     code = cli_walk(a, db, dump_pair, &d);
@@ -352,7 +351,7 @@ int cmd_dump(cli_args *a)
         fputs("tamis: a key or value holds a NUL byte: use --format tsv or json\n", stderr);
         code = EXIT_FAILED;
     }
-    code = cli_finish_output(d.f, cli_close(db, code));
+    code = cli_finish_output(d.f, cli_close(a, db, code));
     if (d.f != stdout && fclose(d.f) != 0 && code == EXIT_OK) {
         fprintf(stderr, "tamis: cannot write the output: %s: %s\n", name, strerror(errno));
         code = EXIT_FAILED;

@@ -8,14 +8,14 @@
 #include <string.h>
 
 // A property as text on the heap; NULL: told.
-static char *property(tamis_db *db, const char *name)
+static char *property(tamis_db *db, tamis_cf *cf, const char *name)
 {
     tamis_error err;
     size_t len = 0;
-    int st = tamis_property(db, NULL, name, NULL, 0, &len, &err);
+    int st = tamis_property(db, cf, name, NULL, 0, &len, &err);
     char *text = malloc(len + 1024);
     if (text != NULL && (st == TAMIS_OK || st == TAMIS_TOOLARGE)) {
-        st = tamis_property(db, NULL, name, text, len + 1024, &len, &err);
+        st = tamis_property(db, cf, name, text, len + 1024, &len, &err);
     }
     if (text != NULL && st == TAMIS_OK) return text;
     free(text);
@@ -53,13 +53,13 @@ static void show_levels(const char *json)
     }
 }
 
-static void show_filters(tamis_db *db)
+static void show_filters(tamis_db *db, tamis_cf *cf)
 {
     printf("\nfilters    keys  bits/key       probes    negatives  false pos.   expected   observed"
            "\n");
     for (int l = -1; l < 7; l++) {
         tamis_filter_report r = {.size = sizeof r};
-        if (tamis_filter_stats(db, NULL, l, &r, NULL) != TAMIS_OK) continue;
+        if (tamis_filter_stats(db, cf, l, &r, NULL) != TAMIS_OK) continue;
         if (l >= 0 && r.keys == 0 && r.probes == 0) continue;
         char name[16] = "all";
         if (l >= 0) snprintf(name, sizeof name, "%d", l);
@@ -105,19 +105,19 @@ int cmd_stats(cli_args *a)
     int code = EXIT_OK;
     tamis_db *db = cli_open(a, TAMIS_OPEN_EXISTING | TAMIS_OPEN_READONLY, &code);
     if (db == NULL) return code;
-    char *text = property(db, a->rest_count ? a->rest[0] : a->json ? "stats" : "levels");
+    char *text = property(db, a->cf, a->rest_count ? a->rest[0] : a->json ? "stats" : "levels");
     if (text == NULL) {
         code = EXIT_FAILED;
     } else if (a->json || a->rest_count) {
         puts(text);
     } else {
         show_levels(text);
-        show_filters(db);
+        show_filters(db, a->cf);
         show_memory(db);
         show_counters(db);
     }
     free(text);
-    return cli_finish_output(stdout, cli_close(db, code));
+    return cli_finish_output(stdout, cli_close(a, db, code));
 }
 
 // ---- explain ------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ int cmd_explain(cli_args *a)
         explaining e = {a, 0};
         tamis_error err;
         if (a->json) printf("{\"steps\":[");
-        int st = tamis_explain(db, NULL, NULL, key.data, key.len, show_step, &e, &err);
+        int st = tamis_explain(db, a->cf, NULL, key.data, key.len, show_step, &e, &err);
         if (a->json)
             printf("],\"result\":\"%s\"}\n", tamis_status_name(st));
         else
@@ -176,7 +176,7 @@ int cmd_explain(cli_args *a)
         code = st == TAMIS_OK         ? EXIT_OK
                : st == TAMIS_NOTFOUND ? EXIT_ABSENT
                                       : cli_failed("explain", st, &err);
-        code = cli_close(db, code);
+        code = cli_close(a, db, code);
     }
     text_free(&key);
     return cli_finish_output(stdout, code);
@@ -255,11 +255,11 @@ int cmd_compact(cli_args *a)
         if (db != NULL) {
             tamis_error err;
             tamis_range range = {{from.data, from.len}, {to.data, to.len}};
-            int st = tamis_compact(db, NULL, a->from || a->to ? &range : NULL, &err);
+            int st = tamis_compact(db, a->cf, a->from || a->to ? &range : NULL, &err);
             if (st == TAMIS_OK) st = tamis_wait_idle(db, 0, &err);
             uint64_t in = counter(db, "compact_bytes_read"),
                      out = counter(db, "compact_bytes_written");
-            code = cli_close(db, st == TAMIS_OK ? EXIT_OK : cli_failed("compact", st, &err));
+            code = cli_close(a, db, st == TAMIS_OK ? EXIT_OK : cli_failed("compact", st, &err));
             if (code == EXIT_OK && a->json) {
                 printf("{\"bytes_read\":%llu,\"bytes_written\":%llu}\n", (unsigned long long)in,
                        (unsigned long long)out);

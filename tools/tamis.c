@@ -23,15 +23,29 @@ typedef struct verb {
     "  --hex                 keys and values are typed and shown in hexadecimal\n"                 \
     "  --json                reports as JSON\n"                                                    \
     "  --                    what follows is no option\n"                                          \
+    "Verbs on keys also take --family NAME: their column family.\n"                                \
     "Without --hex, \\t \\n \\r \\0 \\\\ and \\xNN stand for the bytes they name.\n"
 
 static const verb verbs[] = {
-    {"put", cmd_put, "put STORE KEY VALUE", "store a value (makes the store if it is not there)",
-     "The write is durable when the command ends, unless --sync says otherwise.\n"},
+    {"put", cmd_put, "put STORE KEY VALUE [--ttl TIME]",
+     "store a value (makes the store if it is not there)",
+     "The write is durable when the command ends, unless --sync says otherwise.\n"
+     "--ttl: gone after TIME, such as 90s, 15min, 7d. --number: the value is a 64-bit integer.\n"},
     {"get", cmd_get, "get STORE KEY... [--keys FILE]", "show values",
      "One key: its value as it is. Many: key, tab, value. --keys reads one key a line.\n"
      "--quiet says nothing of keys that are not there. Exit code 1 if any is not.\n"},
-    {"delete", cmd_delete, "delete STORE KEY...", "delete keys", "No error for absent keys.\n"},
+    {"delete", cmd_delete, "delete STORE KEY...", "delete keys",
+     "No error for absent keys.\n"
+     "delete STORE --range FROM [TO] deletes every key from FROM up to, not with, TO (or to the\n"
+     "end) at one moment.\n"},
+    {"merge", cmd_merge, "merge STORE KEY OPERAND [--merger add|append]",
+     "add to a value without reading it",
+     "The merger is said once, for a family that has none: add (64-bit integers; OPERAND and,\n"
+     "with --number, what get shows are decimal) or append. Later it is known.\n"},
+    {"family", cmd_family, "family STORE [list | create NAME | drop NAME | rename FROM TO]",
+     "column families",
+     "create takes --option NAME=VALUE (of scope family, such as ttl=7d) and --merger.\n"
+     "drop deletes all that the family holds.\n"},
     {"scan", cmd_scan, "scan STORE [--from K] [--to K] [--prefix P] [--limit N] [--reverse]",
      "show keys and values in order", "--from is included, --to is not.\n"},
     {"load", cmd_load, "load STORE [FILE|-] [--format tsv|json|nul] [--on-error stop|skip|N]",

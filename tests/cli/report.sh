@@ -45,7 +45,6 @@ run 2 "$TAMIS" stats "$s" levels more
 # ---- explain -------------------------------------------------------------------------------------
 
 run 0 "$TAMIS" explain "$s" k000004
-out_has memtable
 out_has filter
 out_has data
 out_has found

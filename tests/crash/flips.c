@@ -9,6 +9,8 @@
 //   harmless  every answer is right (damaged filters cost speed only)
 //   silent    a wrong answer, or a key missing without an error: must never be
 //
+//   crash_flips [--every N]     (1: every byte and length; else each N-th in large files)
+//
 // A flip must also be found by verify. A cut log may lose its end (nothing says how long the last
 // log was): what is left must be a prefix.
 
@@ -21,6 +23,7 @@
 enum { REFUSED, TOLD, HARMLESS, SILENT, UNSEEN, VERDICTS, KINDS = 4 };
 static const char *const kind_names[KINDS] = {"CURRENT", "manifest", "log", "table"};
 static uint64_t verdicts[2][KINDS][VERDICTS];
+static uint64_t every = 11; // the n-th byte of large files; 1: all of them
 
 static tamis_vfs *vfs;
 static model m;
@@ -42,6 +45,7 @@ static tamis_options store_options(void)
     o.memory_budget = 16u << 20;
     o.extra = "block_size=512; partition_size=1KiB; table_size=32KiB; write_buffer=24KiB; "
               "level0_compact=3; log_reserve=0; seed=5";
+    model_use_families(&o);
     return o;
 }
 
@@ -53,29 +57,34 @@ static void make_store(void)
     tamis_error e;
     tm_random r = tm_random_seed(11);
     tamis_options o = store_options();
-    tamis_batch *b = tamis_batch_create();
     o.flags = TAMIS_OPEN_NO_BACKGROUND;
     model_make_keys(&m, &r);
     must(tamis_open("store", &o, &db, &e), &e, "open");
+    tamis_cf *cf[MODEL_FAMILIES];
+    tamis_batch *b = tamis_batch_create(db, 0);
+    must(model_open_families(db, cf, 1, &e), &e, "families");
     for (batch_count = 0; batch_count < 110; batch_count++) {
         uint64_t seq;
         uint32_t did;
-        size_t n = model_random_batch(&m, &r, MOST, ops, b);
+        size_t n = model_random_batch(&m, &r, MODEL_FAMILIES, MOST, ops, b);
         must(tamis_commit(db, NULL, b, &seq, &e), &e, "commit");
         model_apply(&m, ops, n, seq);
         batches[batch_count] = seq;
-        if (batch_count == 60) must(tamis_compact(db, NULL, NULL, &e), &e, "compact");
-        if (batch_count == 90) must(tamis_flush(db, NULL, &e), &e, "flush");
+        for (size_t f = 0; f < MODEL_FAMILIES; f++) {
+            if (batch_count == 60) must(tamis_compact(db, cf[f], NULL, &e), &e, "compact");
+            if (batch_count == 90) must(tamis_flush(db, cf[f], &e), &e, "flush");
+        }
         must(tamis_step(db, &did, &e), &e, "step");
     }
     tamis_batch_free(b);
+    model_close_families(cf);
     must(tamis_close(db, 0, &e), &e, "close"); // with writes in the log
 }
 
 // ---- Reading everything ------------------------------------------------------------------------
 
 // True: all that was answered is right at seq. *errors tells whether something failed.
-static bool reads_right(tamis_db *db, uint64_t seq, bool *errors)
+static bool family_right(tamis_db *db, tamis_cf *cf, size_t f, uint64_t seq, bool *errors)
 {
     static uint8_t buf[MODEL_MAX_VALUE];
     tamis_iter *it = NULL;
@@ -83,33 +92,51 @@ static bool reads_right(tamis_db *db, uint64_t seq, bool *errors)
     bool right = true;
     for (size_t k = 0; k < MODEL_KEYS && right; k++) {
         tm_slice key = model_key_slice(&m, k);
-        uint64_t expected = model_at(&m, k, seq);
-        int st = tamis_get_into(db, NULL, NULL, key.data, key.len, buf, sizeof buf, &len, NULL);
+        uint64_t expected = model_at(&m, f, k, seq);
+        int st = tamis_get_into(db, cf, NULL, key.data, key.len, buf, sizeof buf, &len, NULL);
         if (st == TAMIS_OK)
-            right = expected != 0 && model_value_is(expected, buf, len);
+            right = expected != 0 && model_value_is(f, expected, buf, len);
         else if (st == TAMIS_NOTFOUND)
             right = expected == 0;
         else
             *errors = true;
     }
-    if (tamis_iter_create(db, NULL, NULL, &it, NULL) != TAMIS_OK) {
+    if (tamis_iter_create(db, cf, NULL, &it, NULL) != TAMIS_OK) {
         *errors = true;
         return right;
     }
     size_t k = 0;
     tamis_iter_first(it);
     for (; right && tamis_iter_valid(it); tamis_iter_next(it), k++) {
-        while (k < MODEL_KEYS && model_at(&m, k, seq) == 0) k++;
+        while (k < MODEL_KEYS && model_at(&m, f, k, seq) == 0) k++;
         size_t klen, vlen;
         const void *key = tamis_iter_key(it, &klen), *value = tamis_iter_value(it, &vlen);
         right = k < MODEL_KEYS && tm_slice_equal(tm_slice_of(key, klen), model_key_slice(&m, k)) &&
-                model_value_is(model_at(&m, k, seq), value, vlen);
+                model_value_is(f, model_at(&m, f, k, seq), value, vlen);
     }
     if (tamis_iter_status(it, NULL) != TAMIS_OK)
         *errors = true;
     else
-        for (; right && k < MODEL_KEYS; k++) right = model_at(&m, k, seq) == 0;
+        for (; right && k < MODEL_KEYS; k++) right = model_at(&m, f, k, seq) == 0;
     tamis_iter_free(it);
+    return right;
+}
+
+static bool reads_right(tamis_db *db, uint64_t seq, bool *errors)
+{
+    model_avoid_tick();
+    bool right = true;
+    for (size_t f = 0; f < MODEL_FAMILIES && right; f++) {
+        tamis_cf *cf = NULL;
+        int st = tamis_cf_open(db, model_families[f], NULL, 0, &cf, NULL);
+        if (st == TAMIS_OK)
+            right = family_right(db, cf, f, seq, errors);
+        else if (st == TAMIS_NOTFOUND) // right only where nothing is lost
+            for (size_t k = 0; k < MODEL_KEYS; k++) right = right && model_at(&m, f, k, seq) == 0;
+        else
+            *errors = true;
+        tamis_cf_close(cf);
+    }
     return right;
 }
 
@@ -179,7 +206,8 @@ static void change_file(tamis_dir *dir, const char *name, int kind)
     if (vfs->file_size(f, &size) != 0) abort();
     uint8_t *bytes = malloc(size + 1);
     if (bytes == NULL || vfs->read_at(f, 0, bytes, size, &moved) != 0 || moved != size) abort();
-    for (uint64_t at = 0; at < size; at++) {
+    uint64_t step = size > 4096 ? every : 1;
+    for (uint64_t at = 0; at < size; at += step) {
         uint8_t flipped = bytes[at] ^ (uint8_t)(1u << at % 8);
         if (vfs->write_at(f, at, &flipped, 1, &moved) != 0) abort();
         int verdict = judge(false);
@@ -192,7 +220,7 @@ static void change_file(tamis_dir *dir, const char *name, int kind)
         }
         if (vfs->write_at(f, at, &bytes[at], 1, &moved) != 0) abort();
     }
-    for (uint64_t at = 0; at < size; at++) { // cut at every length, from the longest on
+    for (uint64_t at = 0; at < size; at += step) { // cut, from the longest on
         uint64_t length = size - 1 - at;
         if (vfs->truncate(f, length) != 0) abort();
         int verdict = judge(kind == 2);
@@ -205,12 +233,15 @@ static void change_file(tamis_dir *dir, const char *name, int kind)
     (void)vfs->file_close(f);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "--every") == 0) every = strtoull(argv[2], NULL, 10);
+    if (every == 0) return fprintf(stderr, "flips: --every takes a number above 0\n"), 2;
     tamis_dir *dir;
     listed files = {.n = 0};
     time_t begin = time(NULL);
     must(tamis_vfs_memory(&vfs, NULL), NULL, "vfs");
+    model_clock = vfs;
     make_store();
     if (judge(false) != HARMLESS || verify_finds())
         must(TAMIS_CORRUPT, NULL, "the unchanged store");

@@ -80,7 +80,7 @@ static void *write_all(void *arg)
     unsigned me = (unsigned)(size_t)arg;
     tm_random r = tm_random_seed(me + 1);
     long balance[ACCOUNTS];
-    tamis_batch *b = tamis_batch_create();
+    tamis_batch *b = tamis_batch_create(db, 0);
     tamis_error e;
     char key[32];
     for (unsigned i = 0; i < ACCOUNTS; i++) balance[i] = START;
@@ -246,7 +246,7 @@ static void *disturb(void *arg)
 
 static void fill(void)
 {
-    tamis_batch *b = tamis_batch_create();
+    tamis_batch *b = tamis_batch_create(db, 0);
     char key[32];
     tamis_error e;
     for (unsigned w = 0; w < writers; w++) {

@@ -488,10 +488,10 @@ typedef struct kind_sample {
 } kind_sample;
 
 static const kind_sample kind_samples[] = {
-    {TM_KIND_MERGE, TAMIS_UNSUPPORTED, "merge operand"},
-    {TM_KIND_PUT_EXPIRY, TAMIS_UNSUPPORTED, "expiring value"},
-    {TM_KIND_VALUE_POINTER, TAMIS_UNSUPPORTED, "separated value"},
-    {TM_KIND_DELETE_EXPIRY, TAMIS_UNSUPPORTED, "expiring deletion"},
+    {TM_KIND_MERGE, TAMIS_UNSUPPORTED, "merger was not given"},
+    {TM_KIND_PUT_EXPIRY, TAMIS_CORRUPT, "time of expiry"},
+    {TM_KIND_VALUE_POINTER, TAMIS_UNSUPPORTED, "kind 6"},
+    {TM_KIND_DELETE_EXPIRY, TAMIS_UNSUPPORTED, "kind 7"},
     {TM_KIND_RANGE_DELETE, TAMIS_CORRUPT, "kind 5"},
     {(tm_kind)99, TAMIS_CORRUPT, "kind 99"},
 };
