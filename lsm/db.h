@@ -134,7 +134,8 @@ struct tamis_db {
         uint32_t retry_shift; // back-off of background work after a failure
         uint64_t retry_at_ns;
         uint64_t job_number;
-        tm_buf live_logs; // numbers (uint64_t) of logs with a file, ascending
+        tm_family *dropped; // that readers hold still: their counters count
+        tm_buf live_logs;   // numbers (uint64_t) of logs with a file, ascending
         uint32_t compactions_queued;
         uint32_t busy_jobs; // flush, compaction, clean jobs that run
     } mu;

@@ -14,8 +14,23 @@ enum { NAME_BYTES = 255 };
 
 // ---- Life --------------------------------------------------------------------------------------
 
+// What it counted goes over to the store: counters only grow.
+static void forget_dropped(tm_family *f)
+{
+    struct tamis_db *db = f->db;
+    tm_mutex_lock(&db->mu.m);
+    for (tm_family **p = &db->mu.dropped; *p != NULL; p = &(*p)->next_dropped) {
+        if (*p != f) continue;
+        *p = f->next_dropped;
+        break;
+    }
+    tm_stats_merge(&db->stats, &f->stats);
+    tm_mutex_unlock(&db->mu.m);
+}
+
 static void family_free(tm_family *f)
 {
+    if (atomic_load_explicit(&f->dropped, memory_order_relaxed)) forget_dropped(f);
     tm_view_unref(atomic_load_explicit(&f->view, memory_order_acquire));
     tm_memtable_unref(f->mem);
     for (uint32_t i = 0; i < f->frozen_count; i++) tm_memtable_unref(f->frozen[i].mem);
@@ -503,6 +518,8 @@ static int drop(struct tamis_db *db, void *arg, tamis_error *err)
         nothing = NULL;
         view = NULL;
         unlist(db, f);
+        f->next_dropped = db->mu.dropped;
+        db->mu.dropped = f;
         a->dropped = f;
         tm_db_update_pressure(db, NULL);
         tm_db_schedule(db);
@@ -527,7 +544,6 @@ int tamis_cf_drop(tamis_db *db, const char *name, tamis_error *err)
     }
     TM_TRY(tm_db_as_leader(db, drop, &a, err));
     tm_db_note(db, 0, "dropped family %s", name);
-    tm_stats_merge(&db->stats, &a.dropped->stats); // counters only grow
     tm_family_unref(a.dropped);
     tm_epoch_synchronize();
     tm_db_clean_dead(db);

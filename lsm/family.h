@@ -77,9 +77,10 @@ struct tamis_cf {
     bool compact_due;
     bool trim_due;        // range deletes came or moved: tables may lie under them (db_trim.c)
     uint64_t next_expiry; // when the first table is all past its time (ms); 0: none will be
-    uint64_t slow_rate; // bytes a second that its level 0 allows writers; 0: no limit
-    bool full;          // its memtables or level 0 hold writers back
-    tm_manual *manual;  // waiting, first in first out
+    uint64_t slow_rate;   // bytes a second that its level 0 allows writers; 0: no limit
+    bool full;            // its memtables or level 0 hold writers back
+    tm_manual *manual;    // waiting, first in first out
+    struct tamis_cf *next_dropped; // of those that readers hold still
 };
 typedef struct tamis_cf tm_family;
 

@@ -161,16 +161,20 @@ static uint64_t read_counter_of(const tm_stats *s, size_t i)
     return sum;
 }
 
-// Of the store and all families that it has; i is a place of tamis_counter_at.
+static uint64_t count_of(const tm_stats *s, size_t i)
+{
+    return i < TM_STAT_COUNT ? tm_stats_get(s, (tm_counter)i)
+                             : read_counter_of(s, i - TM_STAT_COUNT);
+}
+
+// Of the store and all families; i is a place of tamis_counter_at.
 static uint64_t sum_of(tamis_db *db, size_t i)
 {
-    bool plain = i < TM_STAT_COUNT;
-    uint64_t sum = plain ? tm_stats_get(&db->stats, (tm_counter)i)
-                         : read_counter_of(&db->stats, i - TM_STAT_COUNT);
     tm_mutex_lock(&db->mu.m);
-    for (uint32_t k = 0; k < db->family_count; k++) {
-        const tm_stats *s = &db->families[k]->stats;
-        sum += plain ? tm_stats_get(s, (tm_counter)i) : read_counter_of(s, i - TM_STAT_COUNT);
+    uint64_t sum = count_of(&db->stats, i);
+    for (uint32_t k = 0; k < db->family_count; k++) sum += count_of(&db->families[k]->stats, i);
+    for (const tm_family *f = db->mu.dropped; f != NULL; f = f->next_dropped) {
+        sum += count_of(&f->stats, i);
     }
     tm_mutex_unlock(&db->mu.m);
     return sum;
