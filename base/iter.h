@@ -28,7 +28,13 @@ typedef struct tm_iter_ops {
     void (*next)(tm_iter *it);
     void (*prev)(tm_iter *it);
     void (*destroy)(tm_iter *it); // frees it and what it holds
+    void (*rest)(tm_iter *it);    // lets go of what a position holds; NULL: nothing
+    // One stage, from 0 on, of getting near to what a seek will want: waits for what the stage
+    // before has prefetched, and prefetches more. Many iterators that are brought near stage by
+    // stage wait for memory together. The seek to the same place comes next. NULL: no stages.
+    void (*approach)(tm_iter *it, tm_slice key, uint64_t trailer, int stage);
 } tm_iter_ops;
+enum { TM_ITER_STAGES = 6 };
 
 struct tm_iter {
     const tm_iter_ops *ops;
@@ -43,6 +49,13 @@ struct tm_iter {
 static inline void tm_iter_destroy(tm_iter *it)
 {
     if (it != NULL) it->ops->destroy(it);
+}
+// For an iterator that is put aside: not valid afterwards, and holds no block.
+static inline void tm_iter_rest(tm_iter *it)
+{
+    if (it->ops->rest != NULL) it->ops->rest(it);
+    it->valid = false;
+    it->status = TAMIS_OK;
 }
 // For implementations: ends the walk with a failure.
 static inline void tm_iter_fail(tm_iter *it, int status)

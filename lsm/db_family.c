@@ -31,6 +31,7 @@ static void forget_dropped(tm_family *f)
 static void family_free(tm_family *f)
 {
     if (atomic_load_explicit(&f->dropped, memory_order_relaxed)) forget_dropped(f);
+    tm_family_retire_idle(f);
     tm_view_unref(atomic_load_explicit(&f->view, memory_order_acquire));
     tm_memtable_unref(f->mem);
     for (uint32_t i = 0; i < f->frozen_count; i++) tm_memtable_unref(f->frozen[i].mem);

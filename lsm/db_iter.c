@@ -19,6 +19,8 @@ struct tamis_iter {
     uint64_t seeks, steps;
     int own_status; // CLOSED or MISUSE, before anything the walk says
     tm_buf many;    // what tamis_iter_next_many handed out
+    bool plain;     // made with options that let it be used again
+    tm_retired retired;
 };
 
 // ---- Sources -----------------------------------------------------------------------------------
@@ -98,10 +100,10 @@ typedef struct sight { // what of all versions the walk sees
     uint64_t overlay_seq;
 } sight;
 
-static int open_user_walk(tamis_iter *it, const tamis_read_options *ro, const sight *see,
-                          const sources *s, tm_iter *merged, tamis_error *err)
+static tm_user_iter_options user_options(const tamis_iter *it, const tamis_read_options *ro,
+                                         const sight *see)
 {
-    tm_user_iter_options o = {
+    return (tm_user_iter_options){
         .order = it->family->order,
         .seq = see->seq,
         .overlay_seq = see->overlay ? see->overlay_seq : 0,
@@ -113,10 +115,16 @@ static int open_user_walk(tamis_iter *it, const tamis_read_options *ro, const si
         .upper = tm_slice_of(ro->upper.data, ro->upper.len),
         .has_prefix = ro->prefix.data != NULL,
         .prefix = tm_slice_of(ro->prefix.data, ro->prefix.len),
-        .ranges = (const tm_range_set *const *)(const void *)s->ranges.data,
-        .range_count = s->ranges.len / sizeof(const tm_range_set *),
-        .range_children = (const uint32_t *)(const void *)s->range_children.data,
     };
+}
+
+static int open_user_walk(tamis_iter *it, const tamis_read_options *ro, const sight *see,
+                          const sources *s, tm_iter *merged, tamis_error *err)
+{
+    tm_user_iter_options o = user_options(it, ro, see);
+    o.ranges = (const tm_range_set *const *)(const void *)s->ranges.data;
+    o.range_count = s->ranges.len / sizeof(const tm_range_set *);
+    o.range_children = (const uint32_t *)(const void *)s->range_children.data;
     return tm_user_iter_create(merged, &o, &it->user, err);
 }
 
@@ -144,13 +152,129 @@ static int open_walk(tamis_iter *it, const tamis_read_options *ro, const sight *
     return st;
 }
 
+// ---- Used again --------------------------------------------------------------------------------
+
+// Making an iterator costs as much as a seek. One that is freed while its view is in force is kept
+// for the next that is made: it holds the view, but no block. What replaces the view retires it.
+
+static void destroy(tamis_iter *it)
+{
+    tm_user_iter_destroy(it->user);
+    tm_view_unref(it->view);
+    tm_buf_deinit(&it->many);
+    tm_free(it->counts);
+    tm_free(it);
+}
+
+static void idle_retired(tm_retired *r)
+{
+    destroy(TM_CONTAINER(r, tamis_iter, retired));
+}
+
+void tm_family_retire_idle(tm_family *f)
+{
+    for (size_t i = 0; i < TM_IDLE_ITERATORS; i++) {
+        tamis_iter *it = atomic_exchange_explicit(&f->idle[i], NULL, memory_order_acq_rel);
+        if (it != NULL) tm_epoch_retire(&it->retired, idle_retired);
+    }
+}
+
+// What the walk was built on is all there is to see: the view is in force, and its memtables have
+// no range deletes, which are taken when a walk is built.
+static bool is_current(const tamis_iter *it)
+{
+    const tm_view *v = it->view;
+    if (atomic_load_explicit(&it->family->view, memory_order_acquire) != v) return false;
+    for (uint32_t i = 0; i < v->mem_count; i++) {
+        if (tm_memtable_has_ranges(v->mems[i])) return false;
+    }
+    return true;
+}
+
+static tamis_iter *take_idle(tm_family *f)
+{
+    for (size_t i = 0; i < TM_IDLE_ITERATORS; i++) {
+        if (atomic_load_explicit(&f->idle[i], memory_order_relaxed) == NULL) continue;
+        tamis_iter *it = atomic_exchange_explicit(&f->idle[i], NULL, memory_order_acq_rel);
+        if (it == NULL) continue;
+        if (is_current(it)) return it;
+        destroy(it);
+    }
+    return NULL;
+}
+
+static void keep_idle(tamis_iter *it)
+{
+    tm_family *f = it->family;
+    const tm_view *mine = it->view; // once it is kept, somebody else may have it
+    tm_user_iter_rest(it->user);
+    for (size_t i = 0; i < TM_IDLE_ITERATORS; i++) {
+        tamis_iter *none = NULL;
+        if (!atomic_compare_exchange_strong_explicit(&f->idle[i], &none, it, memory_order_acq_rel,
+                                                     memory_order_relaxed)) {
+            continue;
+        }
+        if (TM_LIKELY(atomic_load_explicit(&f->view, memory_order_acquire) == mine)) return;
+        // The view was replaced meanwhile, perhaps before this could be seen to be kept.
+        tamis_iter *back = atomic_exchange_explicit(&f->idle[i], NULL, memory_order_acq_rel);
+        if (back != NULL) destroy(back);
+        return;
+    }
+    destroy(it);
+}
+
 // ---- Life --------------------------------------------------------------------------------------
+
+static int open_anew(tm_family *f, const tamis_read_options *o, tamis_iter **out, tamis_error *err)
+{
+    struct tamis_db *db = f->db;
+    tamis_iter *it = tm_calloc(1, sizeof *it);
+    if (it != NULL) it->counts = tm_calloc(TM_LEVELS, sizeof *it->counts);
+    if (it == NULL || it->counts == NULL) {
+        tm_free(it);
+        return tm_fail_nomem(err);
+    }
+    it->db = db;
+    it->family = f;
+    it->plain = !o->no_cache_fill && !o->cached_only && o->overlay == NULL;
+    it->view = tm_family_pin_view(f); // before the sequence number: see db_get.c
+    sight see = {.seq = o->snapshot ? o->snapshot->seq
+                                    : atomic_load_explicit(&db->last_seq, memory_order_acquire)};
+    int st = TAMIS_OK;
+    if (o->overlay != NULL) {
+        st = tm_overlay_get(o->overlay, f, &see.overlay, &see.overlay_seq, err);
+    }
+    if (st == TAMIS_OK) st = open_walk(it, o, &see, err);
+    if (st != TAMIS_OK) {
+        destroy(it);
+        return st;
+    }
+    *out = it;
+    return TAMIS_OK;
+}
+
+static int open_again(tamis_iter *it, const tamis_read_options *o, tamis_iter **out,
+                      tamis_error *err)
+{
+    sight see = {.seq = o->snapshot
+                            ? o->snapshot->seq
+                            : atomic_load_explicit(&it->db->last_seq, memory_order_acquire)};
+    tm_user_iter_options u = user_options(it, o, &see);
+    int st = tm_user_iter_restart(it->user, &u, err);
+    if (st != TAMIS_OK) {
+        destroy(it);
+        return st;
+    }
+    *out = it;
+    return TAMIS_OK;
+}
 
 int tamis_iter_create(tamis_db *db, tamis_cf *cf, const tamis_read_options *ro, tamis_iter **out,
                       tamis_error *err)
 {
     tm_family *f;
     tamis_read_options o;
+    tamis_iter *it = NULL;
     if (out == NULL) return tm_fail(err, TAMIS_INVALID, "out is NULL");
     *out = NULL;
     TM_TRY(tm_db_check(db, err));
@@ -160,47 +284,44 @@ int tamis_iter_create(tamis_db *db, tamis_cf *cf, const tamis_read_options *ro, 
         return tm_fail(err, TAMIS_INVALID, "prefix needs the bytewise order; the store's is \"%s\"",
                        tm_order_name(&f->order));
     }
-    tamis_iter *it = tm_calloc(1, sizeof *it);
-    if (it != NULL) it->counts = tm_calloc(TM_LEVELS, sizeof *it->counts);
-    if (it == NULL || it->counts == NULL) {
-        tm_free(it);
-        return tm_fail_nomem(err);
-    }
-    it->db = db;
-    it->family = f;
+    if (!o.no_cache_fill && !o.cached_only && o.overlay == NULL) it = take_idle(f);
+    TM_TRY(it ? open_again(it, &o, &it, err) : open_anew(f, &o, &it, err));
     tm_db_ref(db);
     tm_family_ref(f);
     atomic_fetch_add_explicit(&db->iterators, 1, memory_order_relaxed);
-    it->view = tm_family_pin_view(f); // before the sequence number: see db_get.c
-    sight see = {.seq = o.snapshot ? o.snapshot->seq
-                                   : atomic_load_explicit(&db->last_seq, memory_order_acquire)};
-    int st = TAMIS_OK;
-    if (o.overlay != NULL) st = tm_overlay_get(o.overlay, f, &see.overlay, &see.overlay_seq, err);
-    if (st == TAMIS_OK) st = open_walk(it, &o, &see, err);
-    if (st != TAMIS_OK) {
-        tamis_iter_free(it);
-        return st;
-    }
     tm_stats_add(&f->stats, TM_STAT_iterators, 1);
     *out = it;
     return TAMIS_OK;
+}
+
+static void account(tamis_iter *it)
+{
+    static const tm_read_counts none;
+    tm_stats *stats = &it->family->stats;
+    for (uint32_t l = 0; l < it->view->version->levels_used; l++) {
+        if (memcmp(&it->counts[l], &none, sizeof none) == 0) continue;
+        tm_stats_add_reads(stats, l, &it->counts[l]);
+        it->counts[l] = none;
+    }
+    uint64_t hidden = tm_user_iter_skipped(it->user);
+    if (hidden > 0) tm_stats_add(stats, TM_STAT_hidden, hidden);
+    if (it->seeks > 0) tm_stats_add(stats, TM_STAT_seeks, it->seeks);
+    if (it->steps > 0) tm_stats_add(stats, TM_STAT_steps, it->steps);
+    it->seeks = it->steps = 0;
 }
 
 void tamis_iter_free(tamis_iter *it)
 {
     if (it == NULL) return;
     struct tamis_db *db = it->db;
-    tm_stats *stats = &it->family->stats;
-    if (it->user != NULL) tm_stats_add(stats, TM_STAT_hidden, tm_user_iter_skipped(it->user));
-    tm_user_iter_destroy(it->user);
-    for (uint32_t l = 0; l < TM_LEVELS; l++) tm_stats_add_reads(stats, l, &it->counts[l]);
-    tm_stats_add(stats, TM_STAT_seeks, it->seeks);
-    tm_stats_add(stats, TM_STAT_steps, it->steps);
-    tm_view_unref(it->view);
-    tm_family_unref(it->family);
-    tm_buf_deinit(&it->many);
-    tm_free(it->counts);
-    tm_free(it);
+    tm_family *f = it->family;
+    account(it);
+    it->own_status = TAMIS_OK;
+    if (it->plain && is_current(it) && tm_db_check(db, NULL) == TAMIS_OK)
+        keep_idle(it);
+    else
+        destroy(it);
+    tm_family_unref(f);
     atomic_fetch_sub_explicit(&db->iterators, 1, memory_order_relaxed);
     if (atomic_load_explicit(&db->clean_due, memory_order_relaxed)) {
         tm_mutex_lock(&db->mu.m); // tables that only this iterator held can go now

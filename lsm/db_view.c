@@ -47,6 +47,7 @@ void tm_family_publish(tm_family *f, tm_view *v)
     // Release: readers that load the pointer (acquire) see the view filled.
     tm_view *old = atomic_exchange_explicit(&f->view, v, memory_order_acq_rel);
     if (old != NULL) tm_epoch_retire(&old->retired, view_retired);
+    tm_family_retire_idle(f);
 }
 
 tm_view *tm_family_pin_view(tm_family *f)

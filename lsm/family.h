@@ -14,6 +14,7 @@
 #include "lsm/version.h"
 
 #define TM_MAX_WRITE_BUFFERS 8
+#define TM_IDLE_ITERATORS    4
 
 // What a read of one family looks at. Immutable once published; counted.
 typedef struct tm_view {
@@ -51,6 +52,8 @@ struct tamis_cf {
     _Atomic(tm_view *) view;
     _Atomic(const tamis_merger *) merger; // &plugins.merger once it is there; never changed
     tm_stats stats;                       // of reads
+    // Iterators that were freed while their view was in force, to be used again (db_iter.c).
+    _Atomic(struct tamis_iter *) idle[TM_IDLE_ITERATORS];
     // Changed by the leader under mu, while no job works on the family.
     tm_buf name;  // text
     tm_buf given; // text: options that were given for it, as text; kept in the manifest
@@ -110,6 +113,9 @@ static inline tm_slice tm_family_name(const tm_family *f)
 void tm_family_plug_in(tm_family *f, const tm_plugins *plugins);
 void tm_family_ref(tm_family *f);
 void tm_family_unref(tm_family *f); // NULL is fine
+
+// Frees the iterators that are kept for use again, when nobody can be looking at them.
+void tm_family_retire_idle(tm_family *f);
 
 void tm_view_unref(tm_view *v);
 tm_view *tm_view_alloc(tamis_error *err); // empty; NULL if out of memory

@@ -172,14 +172,31 @@ static void level_prev(tm_iter *it)
     show(l, true);
 }
 
+static void level_rest(tm_iter *it)
+{
+    if (of(it)->table != NULL) tm_iter_rest(of(it)->table);
+}
+
+static void level_approach(tm_iter *it, tm_slice key, uint64_t trailer, int stage)
+{
+    level_iter *l = of(it);
+    if (stage == 0) {
+        size_t i = table_at_or_behind(l, key);
+        level_end(it);
+        if (i == l->n || !open_table(l, i)) return;
+    }
+    if (l->table != NULL) l->table->ops->approach(l->table, key, trailer, stage);
+}
+
 static void level_destroy(tm_iter *it)
 {
     tm_iter_destroy(of(it)->table);
     tm_free(it);
 }
 
-static const tm_iter_ops level_ops = {level_first, level_last, level_seek,   level_seek_before,
-                                      level_next,  level_prev, level_destroy};
+static const tm_iter_ops level_ops = {level_first,       level_last, level_seek,
+                                      level_seek_before, level_next, level_prev,
+                                      level_destroy,     level_rest, level_approach};
 
 int tm_level_iter_create(const tm_order *order, tm_table *const *tables, size_t n,
                          const tm_table_iter_options *options, tm_iter **out, tamis_error *err)

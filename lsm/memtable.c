@@ -305,8 +305,14 @@ static void iter_destroy(tm_iter *it)
     tm_free(it);
 }
 
-static const tm_iter_ops iter_ops = {iter_first, iter_last, iter_seek,   iter_seek_before,
-                                     iter_next,  iter_prev, iter_destroy};
+static const tm_iter_ops iter_ops = {iter_first,       iter_last, iter_seek,
+                                     iter_seek_before, iter_next, iter_prev,
+                                     iter_destroy,     NULL,      NULL};
+
+bool tm_memtable_has_ranges(const tm_memtable *m)
+{
+    return atomic_load_explicit(&m->ranges.newest, memory_order_acquire) != NULL;
+}
 
 int tm_memtable_iter_create(tm_memtable *m, tm_iter **out, tamis_error *err)
 {

@@ -54,6 +54,7 @@ void tm_memtable_prefetch(const tm_memtable *m, uint64_t hash); // its filter li
 // The newest range delete <= seq over key, 0 if none. One load where there are none at all.
 int tm_memtable_range_cover(tm_memtable *m, tm_slice key, uint64_t seq, uint64_t *cover,
                             tamis_error *err) TM_CHECK_RESULT;
+bool tm_memtable_has_ranges(const tm_memtable *m);
 // All range deletes so far as sets that live until the memtable is freed: appends their pointers
 // (const tm_range_set *) to out. Many of these calls among many adds cost O(log n) each.
 int tm_memtable_range_sets(tm_memtable *m, tm_buf *out, tamis_error *err) TM_CHECK_RESULT;

@@ -153,6 +153,12 @@ static void merge_last(tm_iter *it)
 static void merge_seek(tm_iter *it, tm_slice key, uint64_t trailer)
 {
     merge_iter *m = of(it);
+    for (int stage = 0; stage < TM_ITER_STAGES; stage++) { // their memory waits overlap
+        for (size_t i = 0; i < m->n; i++) {
+            tm_iter *c = m->players[i].it;
+            if (c->ops->approach != NULL) c->ops->approach(c, key, trailer, stage);
+        }
+    }
     for (size_t i = 0; i < m->n; i++) m->players[i].it->ops->seek(m->players[i].it, key, trailer);
     begin(m, false);
 }
@@ -231,8 +237,15 @@ static void merge_destroy(tm_iter *it)
     tm_free(m);
 }
 
-static const tm_iter_ops merge_ops = {merge_first, merge_last, merge_seek,   merge_seek_before,
-                                      merge_next,  merge_prev, merge_destroy};
+static void merge_rest(tm_iter *it)
+{
+    merge_iter *m = of(it);
+    for (size_t i = 0; i < m->n; i++) tm_iter_rest(m->players[i].it);
+}
+
+static const tm_iter_ops merge_ops = {merge_first,       merge_last, merge_seek,
+                                      merge_seek_before, merge_next, merge_prev,
+                                      merge_destroy,     merge_rest, NULL};
 
 static void end(tm_iter *it)
 {
@@ -251,7 +264,7 @@ static void end_destroy(tm_iter *it)
     tm_free(it);
 }
 
-static const tm_iter_ops empty_ops = {end, end, end_at, end_at, end, end, end_destroy};
+static const tm_iter_ops empty_ops = {end, end, end_at, end_at, end, end, end_destroy, NULL, NULL};
 
 static int create_empty(tm_iter **out, tamis_error *err)
 {

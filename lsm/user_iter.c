@@ -469,14 +469,16 @@ void tm_user_iter_seek_for_prev(tm_user_iter *it, tm_slice key)
 void tm_user_iter_next(tm_user_iter *it)
 {
     if (!it->valid) return;
-    if (it->back) { // U1: before the saved key
+    bool passing = true; // older versions of the key may follow
+    if (it->back) {      // U1: before the saved key
         it->stretch = 0;
         it->m->ops->seek(it->m, tm_buf_slice(&it->saved_key), OLDEST);
     } else if (!it->ahead) {
-        if (!save_key(it, it->key)) return;
+        passing = tm_trailer_seq(it->m->trailer) != 0; // 0: there is none older
+        if (passing && !save_key(it, it->key)) return;
         it->m->ops->next(it->m);
     }
-    walk_forward(it, true);
+    walk_forward(it, passing);
 }
 
 void tm_user_iter_prev(tm_user_iter *it)
@@ -499,6 +501,7 @@ static int set_options(tm_user_iter *it, const tm_user_iter_options *o, tamis_er
     it->overlay_seq = o->overlay_seq;
     it->now_ms = o->now_ms;
     it->merger = o->merger;
+    it->has_lower = it->has_upper = false;
     if (o->has_prefix && !o->order.bytewise) {
         return tm_fail(err, TAMIS_INVALID, "a prefix needs the bytewise order, not \"%s\"",
                        tm_order_name(&o->order));
@@ -507,9 +510,24 @@ static int set_options(tm_user_iter *it, const tm_user_iter_options *o, tamis_er
     if (o->has_lower) st = raise_lower(it, o->lower);
     if (st == TAMIS_OK && o->has_upper) st = sink_upper(it, o->upper);
     if (st == TAMIS_OK && o->has_prefix) st = bound_by_prefix(it, o->prefix);
-    if (st != TAMIS_OK) return tm_fail_nomem(err);
-    return tm_range_window_init(&it->window, &o->order, o->seq, o->overlay_seq, o->ranges,
-                                o->range_children, o->range_count, err);
+    return st == TAMIS_OK ? st : tm_fail_nomem(err);
+}
+
+void tm_user_iter_rest(tm_user_iter *it)
+{
+    tm_iter_rest(it->m);
+    end_walk(it);
+}
+
+int tm_user_iter_restart(tm_user_iter *it, const tm_user_iter_options *options, tamis_error *err)
+{
+    it->back = it->ahead = false;
+    it->stretch = 0;
+    it->skipped = 0;
+    it->window.seq = options->seq;
+    it->window.overlay_seq = options->overlay_seq;
+    it->window.known = false;
+    return set_options(it, options, err);
 }
 
 int tm_user_iter_create(tm_iter *merged, const tm_user_iter_options *options, tm_user_iter **out,
@@ -523,6 +541,11 @@ int tm_user_iter_create(tm_iter *merged, const tm_user_iter_options *options, tm
     }
     it->m = merged;
     int st = set_options(it, options, err);
+    if (st == TAMIS_OK) {
+        st = tm_range_window_init(&it->window, &options->order, options->seq, options->overlay_seq,
+                                  options->ranges, options->range_children, options->range_count,
+                                  err);
+    }
     if (st != TAMIS_OK) {
         tm_user_iter_destroy(it);
         return st;

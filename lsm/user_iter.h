@@ -47,6 +47,11 @@ typedef struct tm_user_iter_options {
 int tm_user_iter_create(tm_iter *merged, const tm_user_iter_options *options, tm_user_iter **out,
                         tamis_error *err) TM_CHECK_RESULT;
 void tm_user_iter_destroy(tm_user_iter *it);
+// Puts it aside: not valid, no block held. restart makes it as new, with other options; its sources
+// and their range deletes stay.
+void tm_user_iter_rest(tm_user_iter *it);
+int tm_user_iter_restart(tm_user_iter *it, const tm_user_iter_options *options,
+                         tamis_error *err) TM_CHECK_RESULT;
 void tm_user_iter_first(tm_user_iter *it);
 void tm_user_iter_last(tm_user_iter *it);
 void tm_user_iter_seek(tm_user_iter *it, tm_slice key);          // first >= key, within bounds

@@ -39,6 +39,8 @@ typedef struct table_iter {
     size_t ahead_next, ahead_max; // bytes
     direction moving;      // of the misses
     uint32_t misses;       // blocks in a row that were not in memory
+    uint32_t near_p, near_i, near_pos; // where a seek that is being approached leads
+    int near;              // the last stage that was reached
 } table_iter;
 
 static table_iter *self_of(tm_iter *it) { return (table_iter *)(void *)it; }
@@ -63,6 +65,7 @@ static void start(table_iter *x)
     x->it.status = TAMIS_OK;
     x->moving = STANDING;
     x->misses = 0;
+    x->near = -1;
 }
 
 static void drop_data(table_iter *x)
@@ -271,6 +274,11 @@ static void iter_seek(tm_iter *it, tm_slice key, uint64_t trailer)
 {
     table_iter *x = self_of(it);
     const tm_order *order = &x->table->order;
+    if (x->near == TM_ITER_STAGES - 1) { // all but the entry itself has been found
+        x->near = -1;
+        show_forward(x, x->near_pos);
+        return;
+    }
     start(x);
     if (!need_top(x)) return;
     uint32_t p = tm_block_lower_bound(&x->top->block, order, key, trailer);
@@ -278,6 +286,76 @@ static void iter_seek(tm_iter *it, tm_slice key, uint64_t trailer)
     uint32_t i = tm_block_lower_bound(&x->index->block, order, key, trailer);
     if (!enter_forward(x, p, i, STANDING)) return;
     show_forward(x, tm_block_lower_bound(&x->data->block, order, key, trailer));
+}
+
+// The lines of a block's head that a pin and a search touch first.
+static void prefetch_head(tm_cache_slot *slot)
+{
+    const tm_cached *b = atomic_load_explicit(slot, memory_order_relaxed); // not looked into
+    if (b == NULL) return;
+    __builtin_prefetch((const char *)b + offsetof(tm_cached, refs), 1);
+    __builtin_prefetch((const char *)b + sizeof(tm_cached));
+}
+
+// Where the search in it begins: the middle of the heads, or all of a few.
+static void prefetch_heads(const tm_block *b)
+{
+    enum { LINE = 64, ALL = 8 * LINE };
+    size_t bytes = (size_t)b->n * 4, from = bytes > ALL ? bytes / 2 - ALL / 2 : 0;
+    if (b->heads == NULL) return;
+    for (size_t at = from; at < bytes && at < from + ALL; at += LINE) {
+        __builtin_prefetch(b->heads + at);
+    }
+}
+
+// Stops where something is not in memory: the seek does the rest.
+static void iter_approach(tm_iter *it, tm_slice key, uint64_t trailer, int stage)
+{
+    table_iter *x = self_of(it);
+    const tm_order *order = &x->table->order;
+    tm_cache_slot *slot;
+    if (stage == 0) {
+        start(x);
+        if (x->top == NULL) x->top = (tm_top_block *)(void *)tm_cache_pin(&x->table->top);
+        if (x->top == NULL) return;
+    }
+    if (x->near != stage - 1) return;
+    switch (stage) {
+    case 0:
+        x->near_p = tm_block_lower_bound(&x->top->block, order, key, trailer);
+        if (x->near_p == x->top->block.n) return;
+        prefetch_head(tm_table_index_slot(x->top, x->near_p));
+        break;
+    case 1:
+        slot = tm_table_index_slot(x->top, x->near_p);
+        if (x->index == NULL || x->partition != x->near_p) {
+            if (atomic_load_explicit(slot, memory_order_relaxed) == NULL) return;
+            if (!need_index(x, x->near_p)) return;
+        }
+        prefetch_heads(&x->index->block);
+        break;
+    case 2:
+        x->near_i = tm_block_lower_bound(&x->index->block, order, key, trailer);
+        if (x->near_i == x->index->block.n) return;
+        prefetch_head(&x->index->head.slots[x->near_i]);
+        break;
+    case 3:
+        slot = &x->index->head.slots[x->near_i];
+        if (x->data == NULL || x->block != x->near_i) {
+            if (atomic_load_explicit(slot, memory_order_relaxed) == NULL) return;
+            if (!need_data(x, x->near_i, STANDING)) return;
+        }
+        prefetch_heads(&x->data->block);
+        break;
+    case 4:
+        x->near_pos = tm_block_lower_bound(&x->data->block, order, key, trailer);
+        __builtin_prefetch(&x->data->block.offsets[x->near_pos]);
+        break;
+    default:
+        __builtin_prefetch(x->data->block.raw + x->data->block.offsets[x->near_pos]);
+        break;
+    }
+    x->near = stage;
 }
 
 static void iter_seek_before(tm_iter *it, tm_slice key, uint64_t trailer)
@@ -322,13 +400,21 @@ static void iter_prev(tm_iter *it)
 
 // ---- Life --------------------------------------------------------------------------------------
 
-static void iter_destroy(tm_iter *it)
+static void iter_rest(tm_iter *it)
 {
     table_iter *x = self_of(it);
     drop_index(x);
     if (x->top != NULL) tm_cached_unref(&x->top->head);
+    x->top = NULL;
     if (x->ahead.cap != 0) tm_cache_charge(x->table->env.cache, -(int64_t)x->ahead.cap);
     tm_free(x->ahead.bytes);
+    memset(&x->ahead, 0, sizeof x->ahead);
+}
+
+static void iter_destroy(tm_iter *it)
+{
+    table_iter *x = self_of(it);
+    iter_rest(it);
     tm_free(x->key);
     tm_free(x);
 }
@@ -341,6 +427,8 @@ static const tm_iter_ops table_iter_ops = {
     .next = iter_next,
     .prev = iter_prev,
     .destroy = iter_destroy,
+    .rest = iter_rest,
+    .approach = iter_approach,
 };
 
 int tm_table_iter_create(tm_table *t, const tm_table_iter_options *options, tm_iter **out,

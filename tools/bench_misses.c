@@ -4,7 +4,8 @@
 //
 // The same data is stored once with each kind of filter, and the same absent keys are looked up in
 // each: first with memory for everything, then with budgets of 1 to 100 % of the data, where
-// filters, indexes and data compete for the same bytes.
+// filters, indexes and data compete for the same bytes. All lookups run once before they are
+// counted: what is measured is the steady state, not the first reads.
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +26,8 @@ typedef struct key_list { // absent keys, one behind the other
 
 typedef struct misses {
     const char *store, *keys_file, *svg, *parent, *bits;
-    uint64_t num, count, value_size;
+    uint64_t num, count, value_size, present; // present: keys that turned out to be there
+    char extra[1024];                         // options of the user's, behind a semicolon
     bool json;
     key_list keys;
     uint64_t raw_bytes, entries;
@@ -33,7 +35,7 @@ typedef struct misses {
 } misses;
 
 typedef struct row {
-    double reads, read_bytes, cached, expected, observed_rate, expected_rate, ns;
+    double blocks, reads, read_bytes, cached, expected, observed_rate, expected_rate, ns;
     uint64_t filter_memory, filter_bytes;
 } row;
 
@@ -122,22 +124,42 @@ static bool invent_keys(misses *m, tamis_db *db)
     return ok || out_of_memory();
 }
 
-// Keys that were invented are drawn at random, as lookups come; a file's keep their order. Keys
-// that are there are left out.
+// An order for the n keys: as they are, or shuffled. NULL: out of memory, told.
+static size_t *make_order(size_t n, bool shuffle)
+{
+    size_t *order = malloc((n + 1) * sizeof *order);
+    uint64_t s = 1;
+    if (order == NULL) {
+        (void)out_of_memory();
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++) order[i] = i;
+    for (size_t i = n; shuffle && i > 1; i--) {
+        size_t k = bench_random(&s) % i, t = order[i - 1];
+        order[i - 1] = order[k];
+        order[k] = t;
+    }
+    return order;
+}
+
+// Keys that were invented are shuffled, as lookups come; a file's keep their order. Keys that are
+// there are left out, and counted.
 static bool prepare_keys(misses *m, tamis_db *db)
 {
     key_list absent = {0};
-    uint64_t s = 1;
-    bool ok = true;
+    size_t *order = make_order(m->keys.n, m->keys_file == NULL);
+    bool ok = order != NULL;
     for (size_t i = 0; ok && i < m->keys.n; i++) {
-        tamis_slice k = key_at(&m->keys, m->keys_file ? i : bench_random(&s) % m->keys.n);
+        tamis_slice k = key_at(&m->keys, order[i]);
         tamis_error e;
         int st = tamis_has(db, NULL, NULL, k.data, k.len, &e);
         if (st == TAMIS_NOTFOUND)
             ok = add_key(&absent, k.data, k.len) || out_of_memory();
         else
             ok = bench_check("has", st, &e);
+        m->present += st == TAMIS_OK;
     }
+    free(order);
     free(m->keys.bytes);
     free(m->keys.ends);
     m->keys = absent;
@@ -152,12 +174,12 @@ static bool prepare_keys(misses *m, tamis_db *db)
 
 static tamis_db *open_kind(const misses *m, int kind, uint64_t budget, bool create)
 {
-    char extra[256];
+    char extra[1400];
     tamis_options o = tamis_options_init();
     tamis_db *db = NULL;
     tamis_error e;
-    snprintf(extra, sizeof extra, "filter=%s; filter_bits=%s%s", kinds[kind], m->bits,
-             create ? "; write_buffer=16MiB" : "");
+    snprintf(extra, sizeof extra, "filter=%s; filter_bits=%s%s%s", kinds[kind], m->bits,
+             create ? "; write_buffer=16MiB" : "", m->extra);
     o.sync = TAMIS_SYNC_NEVER;
     o.memory_budget = budget;
     o.flags = create ? TAMIS_OPEN_NEW : TAMIS_OPEN_EXISTING | TAMIS_OPEN_READONLY;
@@ -286,13 +308,14 @@ static bool look_up_all(const misses *m, tamis_db *db)
     return true;
 }
 
-static bool measure(const misses *m, int kind, uint64_t budget, bool warm, row *r)
+// The steady state: everything is looked up once before it counts.
+static bool measure(const misses *m, int kind, uint64_t budget, row *r)
 {
     tamis_db *db = open_kind(m, kind, budget, false);
     tamis_filter_report f = {.size = sizeof f}, before = {.size = sizeof before};
     tamis_error e;
     if (db == NULL) return false;
-    bool ok = !warm || look_up_all(m, db);
+    bool ok = look_up_all(m, db);
     (void)tamis_filter_stats(db, NULL, -1, &before, NULL);
     uint64_t blocks = sum_counters(db, "blocks_read"), bytes = sum_counters(db, "bytes_read");
     uint64_t cached = bench_counter(db, "data_blocks_cached"),
@@ -303,9 +326,8 @@ static bool measure(const misses *m, int kind, uint64_t budget, bool warm, row *
     r->ns = (double)(bench_nanos() - begin) / n;
     data = bench_counter(db, "data_blocks_read") - data;
     cached = bench_counter(db, "data_blocks_cached") - cached;
-    // With memory for all of it every data block that is met counts, whether read or found there.
-    r->reads =
-        warm ? (double)(data + cached) / n : (double)(sum_counters(db, "blocks_read") - blocks) / n;
+    r->blocks = (double)(data + cached) / n; // data blocks met, whether read or found in memory
+    r->reads = (double)(sum_counters(db, "blocks_read") - blocks) / n; // of every kind
     r->read_bytes = (double)(sum_counters(db, "bytes_read") - bytes) / n;
     r->cached = (double)cached / n;
     ok = ok && bench_check("filters", tamis_filter_stats(db, NULL, -1, &f, &e), &e);
@@ -325,28 +347,34 @@ static bool show_kinds(misses *m)
 {
     if (!m->json) {
         printf(
-            "%zu lookups of absent keys; %llu keys, %.1f MB of data; memory for all of it\n\n"
+            "%zu lookups of absent keys; %llu keys, %.1f MB of data; memory for all of it\n"
+            "%s%llu%s\n"
             "filter     data blocks   expected  bytes read   observed    expected     filter      "
-            "ns\n"
+            "ns  blocks a lookup\n"
             "           a lookup      a lookup  a lookup     FPR         FPR          MB     a "
-            "lookup\n",
-            m->keys.n, (unsigned long long)m->entries, (double)m->raw_bytes / 1e6);
+            "lookup  from files  cached\n",
+            m->keys.n, (unsigned long long)m->entries, (double)m->raw_bytes / 1e6,
+            m->keys_file ? "of the file's keys " : "", (unsigned long long)m->present,
+            m->keys_file ? " are there, and were left out\n" : " keys to look up were there\n");
     }
     for (int k = 0; k < KINDS; k++) {
         row r = {0};
-        if (!measure(m, k, m->raw_bytes * 4 + (64u << 20), true, &r)) return false;
+        if (!measure(m, k, m->raw_bytes * 4 + (64u << 20), &r)) return false;
         if (m->json) {
             printf("{\"filter\":\"%s\",\"blocks_per_lookup\":%.6f,\"expected_blocks\":%.6f,"
                    "\"read_bytes_per_lookup\":%.1f,\"observed_rate\":%.8f,\"expected_rate\":%.8f,"
-                   "\"filter_bytes\":%llu,\"filter_memory\":%llu,\"ns\":%.0f}\n",
-                   kinds[k], r.reads, r.expected, r.read_bytes, r.observed_rate, r.expected_rate,
-                   (unsigned long long)r.filter_bytes, (unsigned long long)r.filter_memory, r.ns);
+                   "\"filter_bytes\":%llu,\"filter_memory\":%llu,\"ns\":%.0f,"
+                   "\"reads_per_lookup\":%.6f,\"cached_per_lookup\":%.6f,\"lookups\":%zu,"
+                   "\"present\":%llu}\n",
+                   kinds[k], r.blocks, r.expected, r.read_bytes, r.observed_rate, r.expected_rate,
+                   (unsigned long long)r.filter_bytes, (unsigned long long)r.filter_memory, r.ns,
+                   r.reads, r.cached, m->keys.n, (unsigned long long)m->present);
         } else {
             char expected[32] = "        -";
             if (k > 0) snprintf(expected, sizeof expected, "%9.5f", r.expected);
-            printf("%-8s %13.5f  %s %11.1f  %8.4f %%  %8.4f %%  %9.2f %9.0f\n", kinds[k], r.reads,
-                   expected, r.read_bytes, r.observed_rate * 100, r.expected_rate * 100,
-                   (double)r.filter_bytes / 1e6, r.ns);
+            printf("%-8s %13.5f  %s %11.1f  %8.4f %%  %8.4f %%  %9.2f %9.0f %11.5f %7.4f\n",
+                   kinds[k], r.blocks, expected, r.read_bytes, r.observed_rate * 100,
+                   r.expected_rate * 100, (double)r.filter_bytes / 1e6, r.ns, r.reads, r.cached);
         }
         fflush(stdout);
     }
@@ -367,7 +395,7 @@ static bool show_budgets(misses *m)
         uint64_t budget = (uint64_t)((double)m->raw_bytes * shares[b] / 100);
         if (budget < LEAST_BUDGET) budget = LEAST_BUDGET;
         for (int i = 0; i < 2; i++) {
-            if (!measure(m, shown[i], budget, false, &r[i])) return false;
+            if (!measure(m, shown[i], budget, &r[i])) return false;
             bytes[i][b] = r[i].read_bytes;
         }
         if (m->json) {
@@ -393,6 +421,14 @@ static bool show_budgets(misses *m)
 
 // ---- The whole ----------------------------------------------------------------------------------
 
+static bool add_option(misses *m, const char *v)
+{
+    size_t len = strlen(m->extra);
+    int n = snprintf(m->extra + len, sizeof m->extra - len, "; %s", v);
+    if (n > 0 && (size_t)n < sizeof m->extra - len) return true;
+    return cli_usage("too many options"), false;
+}
+
 static bool parse(misses *m, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -414,6 +450,8 @@ static bool parse(misses *m, int argc, char **argv)
             m->parent = v;
         else if (strcmp(argv[i], "--bits") == 0)
             m->bits = v;
+        else if (strcmp(argv[i], "--option") == 0)
+            ok = add_option(m, v);
         else if (strcmp(argv[i], "--num") == 0)
             ok = bench_number(argv[i], v, &m->num);
         else if (strcmp(argv[i], "--count") == 0)
@@ -458,12 +496,12 @@ int bench_misses_main(int argc, char **argv)
         fputs(
             "usage: tamis bench misses [--store STORE | --num N] [--keys FILE] [--count N]\n"
             "                          [--value-size N] [--bits B] [--svg FILE] [--path DIR]\n"
-            "                          [--json]\n\n"
+            "                          [--option NAME=VALUE] [--json]\n\n"
             "The I/O that filters save on lookups that find nothing: the data of STORE (or N\n"
             "generated keys, default 1,000,000) is copied into temporary stores with no filter,\n"
             "a standard Bloom filter and a blocked one; the absent keys of FILE (one a line), or\n"
-            "keys made between the present ones, are looked up in each. The budgets of the second\n"
-            "table begin with nothing in memory: first reads are counted.\n",
+            "keys made between the present ones, are looked up in each: once to warm up, then\n"
+            "counted. In the second table filters, indexes and data share the budget.\n",
             stdout);
         return cli_finish_output(stdout, EXIT_OK);
     }

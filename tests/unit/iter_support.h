@@ -118,7 +118,7 @@ static inline void array_destroy(tm_iter *it)
 static inline tm_iter *array_iter_create(const tm_order *order, const entry *entries, size_t n)
 {
     static const tm_iter_ops ops = {array_first, array_last, array_seek,   array_seek_before,
-                                    array_next,  array_prev, array_destroy};
+                                    array_next,  array_prev, array_destroy, NULL, NULL};
     array_iter *a = calloc(1, sizeof(*a));
     a->it.ops = &ops;
     a->order = *order;
