@@ -154,7 +154,7 @@ int tm_dir_open(const tamis_vfs *vfs, const char *path, uint32_t flags, tamis_di
     tamis_dir *dir = NULL;
     int made = 0, rc;
     REPEAT(rc, vfs->dir_open(vfs, path, flags, &dir, &made));
-    if (rc == ENOENT && flags == TAMIS_DIR_EXISTING) return TAMIS_NOTFOUND;
+    if (rc == ENOENT) return TAMIS_NOTFOUND; // the folder, or with CREATE the one above it
     if (rc != 0) return tm_fail_sys(err, rc, 0, 0, "open directory %s", path);
     *out = dir;
     if (created != NULL) *created = made != 0;

@@ -45,7 +45,8 @@ int tm_file_sync(tm_file *file, tamis_error *err) TM_CHECK_RESULT; // a failure 
 void tm_file_write_back(tm_file *file, uint64_t offset, uint64_t n);
 void tm_file_advise(tm_file *file, uint64_t offset, uint64_t n, bool will_need);
 
-// Missing: NOTFOUND without touching err, if TAMIS_DIR_EXISTING. created may be NULL.
+// NOTFOUND without touching err: it is missing, or with TAMIS_DIR_CREATE the folder above it is.
+// created may be NULL.
 int tm_dir_open(const tamis_vfs *vfs, const char *path, uint32_t flags, tamis_dir **out,
                 bool *created, tamis_error *err) TM_CHECK_RESULT;
 void tm_dir_close(tamis_dir *dir); // NULL is fine

@@ -30,7 +30,7 @@ static bool parse_number(const char **p, uint64_t *out)
         n = n * 10 + (uint64_t)(**p - '0');
     }
     *out = n;
-    return digits > 0;
+    return n > 0; // no file has number 0
 }
 
 tm_file_kind tm_filename_parse(const char *name, uint64_t *number)
