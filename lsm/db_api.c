@@ -342,8 +342,11 @@ int tamis_compact(tamis_db *db, tamis_cf *cf, const tamis_range *range, tamis_er
     while (*tail != NULL) tail = &(*tail)->next;
     *tail = &m;
     while (!m.done) {
-        if (atomic_load_explicit(&db->poisoned, memory_order_relaxed) && !m.running) {
-            m.status = tm_fail_copy(&m.error, &db->mu.poison_error);
+        bool poisoned = atomic_load_explicit(&db->poisoned, memory_order_relaxed);
+        bool dropped = atomic_load_explicit(&f->dropped, memory_order_relaxed);
+        if ((poisoned || dropped) && !m.running) {
+            m.status = poisoned ? tm_fail_copy(&m.error, &db->mu.poison_error)
+                                : tm_fail(&m.error, TAMIS_NOTFOUND, "the family was dropped");
             for (tail = &f->manual; *tail != &m;) tail = &(*tail)->next;
             *tail = m.next;
             break;

@@ -333,6 +333,8 @@ static int run_manual(compaction *c, tm_manual *m, tamis_error *err) // mu held
         m->running = true;
         st = run_pick(c, err);
         m->running = false;
+        if (st == TAMIS_ABORTED && !c->db->mu.closing)
+            return TAMIS_NOTFOUND; // settled: later again
         m->status = st;
         if (st != TAMIS_OK) {
             if (err != NULL) m->error = *err;

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ typedef struct bench {
     uint64_t num, reads, value_size, threads;
     bool json, keep;
     unsigned char *pool;
+    _Atomic uint64_t inserted;         // keys that YCSB D and E have put behind others
     double zeta_n, zeta_2, alpha, eta; // zipfian, theta 0.99 (Gray et al., SIGMOD 1994)
 } bench;
 
@@ -233,8 +235,34 @@ static bool op_scanback(worker *w, uint64_t i)
     return walk(w, NULL, UINT64_MAX, true);
 }
 
-// YCSB (Cooper et al., SoCC 2010): shares of reads, updates, scans and read-modify-writes; D reads
-// the newest keys and inserts, which a fixed key range turns into updates.
+// YCSB (Cooper et al., SoCC 2010): shares of reads, updates, scans and read-modify-writes. D reads
+// the newest keys, D and E insert: a new key stands right behind one of those that were filled.
+static void inserted_key(const bench *b, char *out, uint64_t n)
+{
+    absent(b, out, shuffled(b, n % b->num));
+}
+static bool insert(worker *w)
+{
+    char key[KEY];
+    tamis_error e;
+    uint64_t n = atomic_fetch_add_explicit(&w->b->inserted, 1, memory_order_relaxed);
+    inserted_key(w->b, key, n);
+    return bench_check(
+        "put", tamis_put(w->b->db, NULL, NULL, key, KEY, value(w->b, n), w->b->value_size, &e), &e);
+}
+// The newest are read most; before there are any, those that were filled.
+static bool read_latest(worker *w)
+{
+    char key[KEY];
+    uint64_t n = atomic_load_explicit(&w->b->inserted, memory_order_relaxed);
+    double u = (double)(bench_random(&w->seed) >> 11) / 9007199254740992.0;
+    uint64_t age = (uint64_t)(pow((double)w->b->num, u) - 1); // as often in 1..10 as in 10..100
+    if (age < n)
+        inserted_key(w->b, key, n - 1 - age);
+    else
+        present(w->b, key, (age - n) % w->b->num);
+    return get(w, key);
+}
 static bool ycsb(worker *w, unsigned reads, unsigned updates, unsigned scans)
 {
     char key[KEY];
@@ -260,11 +288,13 @@ static bool op_c(worker *w, uint64_t i)
 }
 static bool op_d(worker *w, uint64_t i)
 {
-    return (void)i, ycsb(w, 95, 5, 0);
+    (void)i;
+    return bench_random(&w->seed) % 100 < 5 ? insert(w) : read_latest(w);
 }
 static bool op_e(worker *w, uint64_t i)
 {
-    return (void)i, ycsb(w, 0, 5, 95);
+    (void)i;
+    return bench_random(&w->seed) % 100 < 5 ? insert(w) : ycsb(w, 0, 0, 100);
 }
 static bool op_f(worker *w, uint64_t i)
 {
@@ -287,24 +317,25 @@ static const struct workload {
     operation op;
     double share; // of --num (writes) or --reads (reads) operations; 0: one
     bool writes, fill;
+    uint64_t keys; // of one operation: ops are counted by key
 } workloads[] = {
-    {"fillseq", op_fillseq, 1, true, true},
-    {"fillrandom", op_fillrandom, 1, true, true},
-    {"fillbatch", op_fillbatch, 1.0 / BATCH, true, true},
-    {"overwrite", op_overwrite, 1, true, false},
-    {"readrandom", op_read, 1, false, false},
-    {"readmissing", op_missing, 1, false, false},
-    {"multiget", op_multiget, 1.0 / GROUP, false, false},
-    {"seek", op_seek, 0.05, false, false},
-    {"scan", op_scan, 0, false, false},
-    {"scanback", op_scanback, 0, false, false},
-    {"ycsb-a", op_a, 1, false, false},
-    {"ycsb-b", op_b, 1, false, false},
-    {"ycsb-c", op_c, 1, false, false},
-    {"ycsb-d", op_d, 1, false, false},
-    {"ycsb-e", op_e, 0.05, false, false},
-    {"ycsb-f", op_f, 1, false, false},
-    {"mixed", op_mixed, 1, false, false},
+    {"fillseq", op_fillseq, 1, true, true, 1},
+    {"fillrandom", op_fillrandom, 1, true, true, 1},
+    {"fillbatch", op_fillbatch, 1.0 / BATCH, true, true, BATCH},
+    {"overwrite", op_overwrite, 1, true, false, 1},
+    {"readrandom", op_read, 1, false, false, 1},
+    {"readmissing", op_missing, 1, false, false, 1},
+    {"multiget", op_multiget, 1.0 / GROUP, false, false, GROUP},
+    {"seek", op_seek, 0.05, false, false, 1},
+    {"scan", op_scan, 0, false, false, 1},
+    {"scanback", op_scanback, 0, false, false, 1},
+    {"ycsb-a", op_a, 1, false, false, 1},
+    {"ycsb-b", op_b, 1, false, false, 1},
+    {"ycsb-c", op_c, 1, false, false, 1},
+    {"ycsb-d", op_d, 1, false, false, 1},
+    {"ycsb-e", op_e, 0.05, false, false, 1},
+    {"ycsb-f", op_f, 1, false, false, 1},
+    {"mixed", op_mixed, 1, false, false, 1},
 };
 enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
 
@@ -349,45 +380,58 @@ static void print_row(const bench *b, const char *name, uint64_t threads, uint64
     fflush(stdout);
 }
 
+static bench_sample since(const bench_sample *before)
+{
+    bench_sample after = bench_now();
+    return (bench_sample){after.wall_s - before->wall_s, after.cpu_s - before->cpu_s,
+                          after.read_calls - before->read_calls,
+                          after.read_bytes - before->read_bytes,
+                          after.write_bytes - before->write_bytes};
+}
+
 static bool run(bench *b, const struct workload *wl)
 {
     static worker workers[MAX_THREADS];
     static bench_histogram sum;
-    uint64_t threads = wl->fill ? 1 : b->threads, found = 0, bytes = 0;
+    uint64_t threads = b->threads, found = 0, bytes = 0;
     uint64_t base = wl->writes ? b->num : b->reads;
     uint64_t ops = wl->share > 0 ? (uint64_t)((double)base * wl->share) : threads;
     if (ops < threads) ops = threads;
     memset(workers, 0, sizeof workers);
     memset(&sum, 0, sizeof sum);
     bench_sample before = bench_now();
-    for (uint64_t t = 0; t < threads; t++) {
+    uint64_t started = 0;
+    for (; started < threads; started++) {
+        uint64_t t = started;
         worker *w = &workers[t];
         *w = (worker){.b = b,
                       .op = wl->op,
                       .first = ops * t / threads,
                       .last = ops * (t + 1) / threads,
-                      .seed = 1000 + t};
-        if (pthread_create(&w->thread, NULL, work, w) != 0) return false;
+                      .seed = (uint64_t)(wl - workloads + 1) * 1000 + t};
+        if (pthread_create(&w->thread, NULL, work, w) != 0) break;
     }
-    bool ok = true;
-    for (uint64_t t = 0; t < threads; t++) {
+    bool ok = started == threads;
+    if (!ok) fprintf(stderr, "tamis: cannot start %llu threads\n", (unsigned long long)threads);
+    for (uint64_t t = 0; t < started; t++) {
         pthread_join(workers[t].thread, NULL);
         bench_merge(&sum, &workers[t].latency);
         found += workers[t].found;
         bytes += workers[t].bytes;
         ok = ok && !workers[t].failed;
     }
-    if (cli_interrupted()) return false;
-    bench_sample after = bench_now();
-    bench_sample d = {after.wall_s - before.wall_s, after.cpu_s - before.cpu_s,
-                      after.read_calls - before.read_calls, after.read_bytes - before.read_bytes,
-                      after.write_bytes - before.write_bytes};
-    print_row(b, wl->name, threads, ops, &d, &sum, found, bytes);
+    if (cli_interrupted() || !ok) return false;
+    bench_sample d = since(&before);
+    print_row(b, wl->name, threads, ops * wl->keys, &d, &sum, found, bytes);
+    if (!wl->fill) return true;
+    // What a reader meets is the settled tree.
     tamis_error e;
-    if (wl->fill && ok) { // what a reader meets is the settled tree
-        ok = bench_check("flush", tamis_flush(b->db, NULL, &e), &e) &&
-             bench_check("settle", tamis_wait_idle(b->db, 0, &e), &e);
-    }
+    before = bench_now();
+    ok = bench_check("flush", tamis_flush(b->db, NULL, &e), &e) &&
+         bench_check("settle", tamis_wait_idle(b->db, 0, &e), &e);
+    d = since(&before);
+    memset(&sum, 0, sizeof sum);
+    if (ok) print_row(b, "settle", 1, 1, &d, &sum, 0, 0);
     return ok;
 }
 

@@ -18,7 +18,7 @@
 
 #include <time.h>
 
-enum { BATCHES = 60, MOST_OPS = 12, HISTORY = 4096 };
+enum { BATCHES = 45, MOST_OPS = 12, HISTORY = 4096 };
 
 typedef struct history { // batches submitted so far
     model m;

@@ -23,7 +23,7 @@
 enum { REFUSED, TOLD, HARMLESS, SILENT, UNSEEN, VERDICTS, KINDS = 4 };
 static const char *const kind_names[KINDS] = {"CURRENT", "manifest", "log", "table"};
 static uint64_t verdicts[2][KINDS][VERDICTS];
-static uint64_t every = 11; // the n-th byte of large files; 1: all of them
+static uint64_t every = 23; // the n-th byte of large files; 1: all of them
 
 static tamis_vfs *vfs;
 static model m;

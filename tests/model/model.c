@@ -615,7 +615,7 @@ static void one_run(uint64_t seed, uint64_t ops)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = 1, seeds = 60, ops = 4000;
+    uint64_t seed = 1, seeds = 40, ops = 4000;
     for (int i = 1; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--seed"))
             seed = strtoull(argv[i + 1], NULL, 10);
