@@ -321,7 +321,7 @@ static void feel_pressure(tm_family *f)
     for (uint32_t l = 0; l < TM_LEVELS; l++) {
         for (uint32_t k = 0; k < f->version->levels[l].count; k++) {
             const tm_file_ref *file = f->version->levels[l].files[k];
-            uint64_t at = file->marked ? 0 : file->meta->expires_ms;
+            uint64_t at = file->busy ? 0 : file->look_ms;
             if (at != 0 && (f->next_expiry == 0 || at < f->next_expiry)) f->next_expiry = at;
         }
     }

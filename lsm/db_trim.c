@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // db_trim.c - tables that go without being read: those that lie wholly under a newer range delete,
-// and those whose values are all past their time.
+// and those whose values are all past their time. Those of which half are, or which hide older
+// tables, are marked to be compacted.
 //
 //   range delete   [=====================)@90
 //   level 2            |  t1  |  | t2 |  |  t3  |      t1 and t2 go, if no snapshot between their
@@ -24,7 +25,7 @@ typedef struct trim {
     bool has_newer;
     tm_buf drops;   // tm_version_drop
     tm_buf files;   // tm_file_ref *: the same
-    tm_buf delayed; // tm_file_ref *: expired, but above older tables
+    tm_buf delayed; // tm_file_ref *: to be compacted for what has expired in them
 } trim;
 
 // ---- Under a range delete ----------------------------------------------------------------------
@@ -101,7 +102,8 @@ static int judge(trim *t, const tm_range_set *set, uint32_t level, uint32_t plac
     const tm_table_meta *m = f->meta;
     bool expired = m->expires_ms != 0 && m->expires_ms <= t->now_ms;
     bool covered = set != NULL && covers(t, set, m);
-    if (!covered && expired && overlaps_older(t, level, place)) {
+    bool half = m->half_ms != 0 && m->half_ms <= t->now_ms;
+    if (!covered && (expired ? overlaps_older(t, level, place) : half)) {
         return tm_buf_append(&t->delayed, &f, sizeof(tm_file_ref *));
     }
     if (!covered && !expired) return TAMIS_OK;
@@ -187,7 +189,12 @@ int tm_db_trim_family(struct tamis_db *db, tm_family *f, tamis_error *err)
     for (uint32_t l = 0; st == TAMIS_OK && l < TM_LEVELS; l++) st = judge_level(&t, l, err);
     tm_mutex_lock(&db->mu.m);
     tm_file_ref **delayed = (tm_file_ref **)(void *)t.delayed.data;
-    for (size_t i = 0; i < t.delayed.len / sizeof(tm_file_ref *); i++) delayed[i]->marked = true;
+    for (size_t i = 0; i < t.delayed.len / sizeof(tm_file_ref *); i++) {
+        uint64_t all = delayed[i]->meta->expires_ms;
+        if (delayed[i]->look_ms == 0 || delayed[i]->look_ms > t.now_ms) continue;
+        delayed[i]->marked = true;
+        delayed[i]->look_ms = all > t.now_ms ? all : 0;
+    }
     size_t n = st == TAMIS_OK && !f->settling ? take(&t) : 0;
     if (n > 0) st = drop_taken(&t, n, err);
     f->compacting--;

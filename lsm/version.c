@@ -18,6 +18,8 @@ int tm_file_ref_create(tm_table *table, tm_dead_files *dead, tm_file_ref **out, 
     f->table = table;
     f->meta = tm_table_get_meta(table);
     f->dead = dead;
+    uint64_t half = f->meta->half_ms, all = f->meta->expires_ms;
+    f->look_ms = half != 0 && (all == 0 || half < all) ? half : all;
     *out = f;
     return TAMIS_OK;
 }

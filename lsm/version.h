@@ -38,6 +38,7 @@ struct tm_file_ref { // one table of the store
     _Atomic bool dropped; // an edit without it is durable: the file may be unlinked
     bool busy;            // input of a running compaction (the store's mutex)
     bool marked;          // wants to be compacted for its tombstones (the store's mutex)
+    uint64_t look_ms;     // when expired entries make it worth a look; 0: never (the same)
 };
 
 // Takes the table (also on failure). Born with one reference.

@@ -48,7 +48,8 @@ static int encode(const tm_table_meta *m, tm_buf *out)
     TM_TRY(tm_buf_put_varint(out, m->filter_bytes));
     TM_TRY(tm_buf_put_varint(out, m->filter_keys));
     TM_TRY(tm_buf_put64(out, m->hash_seed));
-    return tm_buf_put_varint(out, m->expires_ms);
+    TM_TRY(tm_buf_put_varint(out, m->expires_ms));
+    return tm_buf_put_varint(out, m->half_ms);
 }
 
 int tm_table_meta_encode(const tm_table_meta *m, tm_buf *out)
@@ -90,6 +91,7 @@ int tm_table_meta_decode(tm_table_meta *m, tm_slice record, tamis_error *err)
     d.filter_keys = tm_read_varint(&c);
     d.hash_seed = tm_read64(&c);
     if (tm_cursor_left(&c) > 0) d.expires_ms = tm_read_varint(&c); // older records end before
+    if (tm_cursor_left(&c) > 0) d.half_ms = tm_read_varint(&c);
     int st = TAMIS_OK;
     if (!c.bad) {
         memcpy(d.id, id.data, sizeof d.id);

@@ -25,6 +25,7 @@ typedef struct tm_table_meta {
     uint64_t filter_bytes, filter_keys;
     uint64_t hash_seed;
     uint64_t expires_ms; // when the last of its entries is gone by itself; 0: some never is
+    uint64_t half_ms;    // when at least half of them are; 0: never
 } tm_table_meta;
 
 void tm_table_meta_init(tm_table_meta *m);

@@ -38,7 +38,8 @@ struct tm_table_writer {
     tm_range_builder ranges;
     // Figures.
     tm_table_meta meta;
-    bool lasting; // some entry does not go by itself
+    bool lasting;          // some entry does not go by itself
+    uint64_t expiring[65]; // entries by the bits of the time that they live on from created_ms
     uint64_t keys, merges, data_blocks, data_bytes, index_bytes, partitions;
     double expected_rate_sum;
     uint64_t required;
@@ -216,6 +217,24 @@ static bool partition_full(const tm_table_writer *w)
 
 // ---- Entries -----------------------------------------------------------------------------------
 
+static void count_expiry(tm_table_writer *w, uint64_t expires_ms)
+{
+    uint64_t lives = expires_ms > w->o.created_ms ? expires_ms - w->o.created_ms : 0;
+    w->expiring[lives == 0 ? 0 : 64 - __builtin_clzll(lives)]++;
+    w->meta.expires_ms = TM_MAX(w->meta.expires_ms, expires_ms);
+}
+
+// When at least half of all entries have expired, rounded up to a power of two from now on.
+static uint64_t half_expired(const tm_table_writer *w)
+{
+    uint64_t sum = 0;
+    for (unsigned bits = 0; bits < 63; bits++) {
+        sum += w->expiring[bits];
+        if (sum > 0 && sum * 2 >= w->meta.entries) return w->o.created_ms + ((uint64_t)1 << bits);
+    }
+    return 0;
+}
+
 static void count_entry(tm_table_writer *w, tm_slice key, uint64_t trailer, tm_slice value)
 {
     uint64_t seq = tm_trailer_seq(trailer);
@@ -237,7 +256,7 @@ static void count_entry(tm_table_writer *w, tm_slice key, uint64_t trailer, tm_s
         break;
     case TM_KIND_PUT_EXPIRY:
     case TM_KIND_DELETE_EXPIRY:
-        if (value.len >= 8) m->expires_ms = TM_MAX(m->expires_ms, tm_get64(value.data));
+        if (value.len >= 8) count_expiry(w, tm_get64(value.data));
         w->required |= TM_TABLE_HAS_EXPIRY;
         break;
     case TM_KIND_VALUE_POINTER:
@@ -451,6 +470,7 @@ static int finish(tm_table_writer *w, tm_table_meta *meta, tamis_error *err)
     m->file_bytes = w->flushed;
     m->created_ms = w->o.created_ms;
     m->hash_seed = w->o.hash_seed;
+    m->half_ms = half_expired(w);
     if (w->lasting || m->range_deletes > 0) m->expires_ms = 0;
     tm_digest_final(w->digest, m->digest);
     *meta = *m;

@@ -283,6 +283,34 @@ START_TEST(tables_past_their_time_go_unread)
 }
 END_TEST
 
+// A table that has other values too is compacted when half of its entries have expired.
+START_TEST(tables_that_are_half_expired_are_compacted)
+{
+    tamis_db *db = kit_open(NULL);
+    kit_fill(db, NULL, "stays", 2000, 50);
+    for (int i = 0; i < 3000; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "goes%05d", i);
+        put_ttl(db, key, "a value of some length, for a minute or so", 60000);
+    }
+    compact(db);
+    tamis_vfs_memory_advance_ms(kit_vfs, 61000);
+    kit_idle(db);
+    tamis_vfs_memory_advance_ms(kit_vfs, 61000); // the time is known to a factor of two
+    kit_idle(db);
+    tamis_range all = {{"", 0}, {NULL, 0}};
+    uint64_t entries = 0;
+    kit_ok(tamis_approximate_size(db, NULL, &all, 1, NULL, &entries, &kit_error));
+    ck_assert_uint_lt(entries, 4000); // less than half of what is left has expired
+    ck_assert_int_eq(kit_count(db, NULL, NULL), 2000);
+    uint64_t work = kit_counter(db, "compactions");
+    tamis_vfs_memory_advance_ms(kit_vfs, 1000000);
+    kit_idle(db);
+    ck_assert_uint_eq(kit_counter(db, "compactions"), work); // once
+    kit_close(db);
+}
+END_TEST
+
 // ---- Compaction filters ------------------------------------------------------------------------
 
 static int asked, verdict_for_bad;
@@ -419,6 +447,7 @@ int main(void)
     tcase_add_loop_test(t, an_older_value_never_comes_back, 0, 4);
     tcase_add_test(t, the_familys_time_to_live_and_exceptions_to_it);
     tcase_add_test(t, tables_past_their_time_go_unread);
+    tcase_add_test(t, tables_that_are_half_expired_are_compacted);
     tcase_add_test(t, a_compaction_filter_keeps_drops_and_replaces);
     tcase_add_test(t, damaged_batches_are_not_loaded);
     tcase_add_test(t, a_failed_operation_goes_with_the_savepoint);

@@ -29,6 +29,7 @@ static void make_meta(tm_table_meta *m, uint64_t number, tm_random *r)
     m->min_seq = tm_random_below(r, m->max_seq + 1);
     m->hash_seed = tm_random_next(r);
     m->expires_ms = tm_random_below(r, 2) ? tm_random_next(r) : 0;
+    m->half_ms = tm_random_below(r, 2) ? tm_random_next(r) : 0;
     ck_assert_int_eq(tm_buf_set(&m->smallest, random_text(r, room)), 0);
     ck_assert_int_eq(tm_buf_set(&m->largest, random_text(r, room)), 0);
 }
